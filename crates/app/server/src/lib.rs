@@ -1,0 +1,1 @@
+//! Settings, wiring, listeners and the admin API.

@@ -1,0 +1,1 @@
+//! The partition engine: lanes, transactions, changes, time to live, fan-out.

@@ -1,0 +1,1 @@
+//! Data models as functions on the engine.

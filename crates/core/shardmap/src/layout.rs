@@ -1,0 +1,82 @@
+//! The first bytes of every key: `container id (4) | space (1) | …`. `docs/formats/keys.md` draws what follows.
+//!
+//! Key-ordered spaces go on with `route | row key`, where the route is the encoded partition key, behind its hash where
+//! the map is a hash map. Time-ordered spaces go on with `LSN or time (8) | route | …`. So a partition is always a filter
+//! on routes, whatever the space.
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use crate::ContainerId;
+
+/// One byte that says what a key is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Space(pub u8);
+
+impl Space {
+    // The system container of a shard: what it knows about itself.
+    /// Which shard this is, and the format of its keys.
+    pub const IDENTITY: Self = Self(0x01);
+    /// `partition id (8) | epoch (8)`: a row of the local map, the guard of every write.
+    pub const LOCAL_MAP: Self = Self(0x02);
+    /// `operation id (16)`: changes of the local map that were applied.
+    pub const APPLIED: Self = Self(0x03);
+    /// `partition id (8)`: items, bytes and last LSN of a partition.
+    pub const STATS: Self = Self(0x04);
+    /// `name | key`: this shard's copy of reference data.
+    pub const REFERENCE: Self = Self(0x05);
+    /// `job id (16) | step (4)`: steps of multi-step jobs that were done here.
+    pub const STEP_DONE: Self = Self(0x06);
+
+    // Every other container: key-ordered spaces.
+    /// The items themselves. Shapes number further key-ordered spaces up to 0x3f.
+    pub const ITEMS: Self = Self(0x10);
+
+    // Every other container: time-ordered spaces.
+    /// `LSN (8) | route | row key`: changes, recorded while somebody needs them.
+    pub const CHANGES: Self = Self(0x40);
+    /// `time in ms (8) | space (1) | route | row key`: what expires when.
+    pub const EXPIRY: Self = Self(0x41);
+}
+
+/// Bytes of `container | space` in front of every key.
+pub const PREFIX_BYTES: usize = 5;
+
+/// The first bytes of all keys of one space of one container.
+pub fn prefix(container: ContainerId, space: Space) -> Bytes {
+    start(container, space, 0).freeze()
+}
+
+/// A key begun: the prefix, with room for `more` bytes.
+pub fn start(container: ContainerId, space: Space, more: usize) -> BytesMut {
+    let mut key = BytesMut::with_capacity(PREFIX_BYTES + more);
+    key.put_u32(container.0);
+    key.put_u8(space.0);
+    key
+}
+
+/// A key of `prefix | rest`.
+pub fn key(container: ContainerId, space: Space, rest: &[u8]) -> Bytes {
+    let mut key = start(container, space, rest.len());
+    key.put_slice(rest);
+    key.freeze()
+}
+
+/// Splits a key into container, space and rest; none if it is shorter than a prefix.
+pub fn split(key: &[u8]) -> Option<(ContainerId, Space, &[u8])> {
+    let (container, rest) = key.split_first_chunk::<4>()?;
+    let (space, rest) = rest.split_first()?;
+    Some((ContainerId(u32::from_be_bytes(*container)), Space(*space), rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_splits_into_what_it_was_made_of() {
+        let made = key(ContainerId(7), Space::ITEMS, b"rest");
+        assert_eq!(split(&made), Some((ContainerId(7), Space::ITEMS, &b"rest"[..])));
+        assert!(made.starts_with(&prefix(ContainerId(7), Space::ITEMS)));
+        assert_eq!(split(b"abcd"), None);
+    }
+}

@@ -1,0 +1,18 @@
+//! Shard maps: which partition of which container lives on which shard, and how everybody comes to agree on it.
+//!
+//! The words are those of `ARCHITECTURE.md`: a *container* has a *map* that cuts its routing space into *partitions*,
+//! each on one *shard*, each with an *epoch* that grows with every change. The *catalog* is the durable record of it all;
+//! each shard's *local map* is its own record of what it holds, and has the last word on every request.
+
+pub mod container;
+pub mod ids;
+pub mod key;
+pub mod layout;
+pub mod partition;
+pub mod placement;
+pub mod shard;
+
+pub use container::{Container, MapKind, Policies};
+pub use ids::{ContainerId, Epoch, PartitionId, ShardId};
+pub use partition::{Partition, PartitionState};
+pub use shard::Shard;

@@ -1,0 +1,117 @@
+//! The error of core: few kinds that say what the caller must do, a code that says what happened, and a sentence.
+//!
+//! Fronts match on [`Kind`] without `_`, so a new kind is a decision in every front. The code is for tests, logs and
+//! machine-readable answers of the admin API; it never decides what a front does.
+
+use std::fmt;
+use std::time::Duration;
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What the caller must do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The thing named does not exist.
+    NotFound,
+    /// The thing to be created exists already.
+    Exists,
+    /// A condition of the caller's does not hold: read again, decide again.
+    Precondition,
+    /// The request can never succeed as it is.
+    Invalid,
+    /// The request, or what it would build, is over a named limit.
+    TooLarge,
+    /// Over the budget: come again after this time.
+    Throttled { retry_after: Duration },
+    /// Routed by an old map: refresh it and try again. Nothing was written.
+    Moved,
+    /// Not now. A write may or may not have happened.
+    Unavailable { retry_after: Duration },
+    /// Stored bytes are not what was written: an operator must look.
+    Corrupt,
+    /// A fault of ours.
+    Internal,
+}
+
+/// An error of core. Cheap to move; carries one sentence for people.
+#[derive(Clone, Debug)]
+pub struct Error {
+    kind: Kind,
+    code: &'static str,
+    message: Box<str>,
+}
+
+/// How long a caller should wait when nothing better is known.
+pub const RETRY_AFTER_DEFAULT: Duration = Duration::from_millis(100);
+
+impl Error {
+    pub fn new(kind: Kind, code: &'static str, message: impl fmt::Display) -> Self {
+        Self { kind, code, message: message.to_string().into_boxed_str() }
+    }
+
+    pub fn not_found(code: &'static str, message: impl fmt::Display) -> Self {
+        Self::new(Kind::NotFound, code, message)
+    }
+
+    pub fn exists(code: &'static str, message: impl fmt::Display) -> Self {
+        Self::new(Kind::Exists, code, message)
+    }
+
+    pub fn precondition(code: &'static str, message: impl fmt::Display) -> Self {
+        Self::new(Kind::Precondition, code, message)
+    }
+
+    pub fn invalid(code: &'static str, message: impl fmt::Display) -> Self {
+        Self::new(Kind::Invalid, code, message)
+    }
+
+    pub fn too_large(code: &'static str, message: impl fmt::Display) -> Self {
+        Self::new(Kind::TooLarge, code, message)
+    }
+
+    pub fn moved(message: impl fmt::Display) -> Self {
+        Self::new(Kind::Moved, "moved", message)
+    }
+
+    pub fn unavailable(code: &'static str, message: impl fmt::Display) -> Self {
+        Self::new(Kind::Unavailable { retry_after: RETRY_AFTER_DEFAULT }, code, message)
+    }
+
+    pub fn corrupt(code: &'static str, message: impl fmt::Display) -> Self {
+        Self::new(Kind::Corrupt, code, message)
+    }
+
+    pub fn internal(code: &'static str, message: impl fmt::Display) -> Self {
+        Self::new(Kind::Internal, code, message)
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// A stable word for what happened, such as `shard-exists`.
+    pub fn code(&self) -> &'static str {
+        self.code
+    }
+
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    pub fn is_moved(&self) -> bool {
+        self.kind == Kind::Moved
+    }
+
+    /// The same error with where it happened said first.
+    pub fn context(self, place: impl fmt::Display) -> Self {
+        Self { message: format!("{place}: {}", self.message).into_boxed_str(), ..self }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.code)
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,181 @@
+//! A store that fails on command: every commit asks a plan first. Tests and the simulator crash, lose acknowledgements
+//! and delay with it, at exactly the durable step they choose.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use lazuli_env::{BoxFuture, Env};
+
+use crate::{Direction, Error, Item, KeyRange, Page, PageLimit, Reader, Result, Store, Txn, Write};
+
+/// What happens to one commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    None,
+    /// Nothing is written and the caller is told of an error.
+    Before,
+    /// Everything is written and the caller is told of an error all the same.
+    After,
+}
+
+/// Decides the fate of each commit, in the order they arrive.
+pub trait Plan: Send + Sync {
+    fn commit(&self) -> Fault;
+
+    /// Whether the store answers reads and new transactions.
+    fn is_up(&self) -> bool {
+        true
+    }
+
+    /// How long the next operation takes before it reaches the store.
+    fn delay(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// Wraps a store; all other behaviour is the inner one's.
+pub struct FaultyStore {
+    inner: Arc<dyn Store>,
+    plan: Arc<dyn Plan>,
+    env: Env,
+}
+
+impl FaultyStore {
+    pub fn new(inner: Arc<dyn Store>, plan: Arc<dyn Plan>, env: Env) -> Self {
+        Self { inner, plan, env }
+    }
+
+    async fn arrive(plan: &Arc<dyn Plan>, env: &Env) -> Result<()> {
+        let delay = plan.delay();
+        if !delay.is_zero() {
+            env.clock.sleep(delay).await;
+        }
+        if plan.is_up() { Ok(()) } else { Err(down()) }
+    }
+}
+
+fn down() -> Error {
+    Error::unavailable("store-down", "the store does not answer")
+}
+
+async fn apply(plan: &Arc<dyn Plan>, write: impl Future<Output = Result<()>>) -> Result<()> {
+    match plan.commit() {
+        Fault::None => write.await,
+        Fault::Before => Err(down()),
+        Fault::After => {
+            write.await?;
+            Err(down())
+        }
+    }
+}
+
+impl Store for FaultyStore {
+    fn snapshot(&self) -> Box<dyn Reader> {
+        Box::new(FaultyReader {
+            inner: self.inner.snapshot(),
+            plan: self.plan.clone(),
+            env: self.env.clone(),
+        })
+    }
+
+    fn begin(&self, guards: Vec<Bytes>) -> BoxFuture<'_, Result<Box<dyn Txn>>> {
+        Box::pin(async move {
+            Self::arrive(&self.plan, &self.env).await?;
+            let inner = self.inner.begin(guards).await?;
+            let txn: Box<dyn Txn> =
+                Box::new(FaultyTxn { inner, plan: self.plan.clone(), env: self.env.clone() });
+            Ok(txn)
+        })
+    }
+
+    fn ingest(&self, items: Vec<Item>) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            Self::arrive(&self.plan, &self.env).await?;
+            apply(&self.plan, self.inner.ingest(items)).await
+        })
+    }
+
+    fn delete_range<'a>(
+        &'a self,
+        range: &'a KeyRange,
+        keys_max: usize,
+    ) -> BoxFuture<'a, Result<usize>> {
+        Box::pin(async move {
+            Self::arrive(&self.plan, &self.env).await?;
+            let mut deleted = 0;
+            apply(&self.plan, async {
+                deleted = self.inner.delete_range(range, keys_max).await?;
+                Ok(())
+            })
+            .await?;
+            Ok(deleted)
+        })
+    }
+
+    fn size<'a>(&'a self, range: &'a KeyRange) -> BoxFuture<'a, Result<u64>> {
+        self.inner.size(range)
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<()>> {
+        self.inner.close()
+    }
+}
+
+struct FaultyReader {
+    inner: Box<dyn Reader>,
+    plan: Arc<dyn Plan>,
+    env: Env,
+}
+
+impl Reader for FaultyReader {
+    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Bytes>>> {
+        Box::pin(async move {
+            FaultyStore::arrive(&self.plan, &self.env).await?;
+            self.inner.get(key).await
+        })
+    }
+
+    fn scan<'a>(
+        &'a self,
+        range: &'a KeyRange,
+        direction: Direction,
+        limit: PageLimit,
+    ) -> BoxFuture<'a, Result<Page>> {
+        Box::pin(async move {
+            FaultyStore::arrive(&self.plan, &self.env).await?;
+            self.inner.scan(range, direction, limit).await
+        })
+    }
+}
+
+struct FaultyTxn {
+    inner: Box<dyn Txn>,
+    plan: Arc<dyn Plan>,
+    env: Env,
+}
+
+impl Reader for FaultyTxn {
+    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Bytes>>> {
+        self.inner.get(key)
+    }
+
+    fn scan<'a>(
+        &'a self,
+        range: &'a KeyRange,
+        direction: Direction,
+        limit: PageLimit,
+    ) -> BoxFuture<'a, Result<Page>> {
+        self.inner.scan(range, direction, limit)
+    }
+}
+
+impl Txn for FaultyTxn {
+    fn commit(self: Box<Self>, writes: Vec<Write>) -> BoxFuture<'static, Result<()>> {
+        Box::pin(async move {
+            let Self { inner, plan, env } = *self;
+            FaultyStore::arrive(&plan, &env).await?;
+            apply(&plan, inner.commit(writes)).await
+        })
+    }
+}

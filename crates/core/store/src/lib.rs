@@ -1,0 +1,152 @@
+//! What a shard's store must do, and nothing more: ordered keys, snapshots, atomic durable commits.
+//!
+//! A store knows keys, values, ranges and transactions. It knows no partitions, no conditions, no time to live: those are
+//! decided once, above it. The one help it gives to what is above is the **guard**: a key that must still exist at the
+//! moment a transaction is applied. The engine guards every write with the row of the local map that says "this shard
+//! holds this partition at this epoch", so a writer with an old map can never write, whatever happened in between.
+//!
+//! `suite` states the contract as cases that run on every store; `mem` is the store that tests and the simulator use.
+
+pub mod error;
+pub mod faulty;
+pub mod limits;
+pub mod mem;
+pub mod range;
+pub mod suite;
+
+use bytes::Bytes;
+use lazuli_env::BoxFuture;
+
+pub use error::{Error, Kind, Result};
+pub use range::{KeyRange, after_key, after_prefix};
+
+/// Which way a scan walks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    Forward,
+    Backward,
+}
+
+/// How much one page of a scan may hold. A page always holds at least one item if there is one.
+#[derive(Clone, Copy, Debug)]
+pub struct PageLimit {
+    pub items: usize,
+    pub bytes: usize,
+}
+
+impl PageLimit {
+    pub const MAX: Self = Self { items: limits::PAGE_ITEMS_MAX, bytes: limits::PAGE_BYTES_MAX };
+
+    pub const fn items(items: usize) -> Self {
+        Self { items, bytes: limits::PAGE_BYTES_MAX }
+    }
+
+    /// Whether a page that holds this much must end before an item of `next` bytes.
+    pub fn is_full(&self, items: usize, bytes: usize, next: usize) -> bool {
+        let most_items = self.items.clamp(1, limits::PAGE_ITEMS_MAX);
+        let most_bytes = self.bytes.min(limits::PAGE_BYTES_MAX);
+        items >= most_items || (items > 0 && bytes + next > most_bytes)
+    }
+}
+
+/// One key with its value.
+pub type Item = (Bytes, Bytes);
+
+/// A stretch of a scan, in the direction asked for.
+#[derive(Debug, Default)]
+pub struct Page {
+    pub items: Vec<Item>,
+    /// Whether the range holds more behind the last item.
+    pub more: bool,
+}
+
+/// One write of a commit. Of two writes to one key the later one counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Write {
+    Put(Bytes, Bytes),
+    Delete(Bytes),
+}
+
+impl Write {
+    pub fn key(&self) -> &Bytes {
+        match self {
+            Self::Put(key, _) | Self::Delete(key) => key,
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Put(key, value) => key.len() + value.len(),
+            Self::Delete(key) => key.len(),
+        }
+    }
+}
+
+/// An unchanging view of a store. Keep it short: it holds back the collection of old versions.
+pub trait Reader: Send + Sync {
+    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Bytes>>>;
+
+    fn scan<'a>(
+        &'a self,
+        range: &'a KeyRange,
+        direction: Direction,
+        limit: PageLimit,
+    ) -> BoxFuture<'a, Result<Page>>;
+}
+
+/// A transaction reads the state it began on, without its own writes: those are the engine's until `commit` hands them over.
+pub trait Txn: Reader {
+    /// Applies all writes or none. Answers once they are durable. Fails with [`Kind::Moved`], writing nothing, if a guard
+    /// is gone by then. After any other error the writes may have happened.
+    fn commit(self: Box<Self>, writes: Vec<Write>) -> BoxFuture<'static, Result<()>>;
+}
+
+/// A shard's store. Whoever uses it makes sure that no two open transactions write the same keys; the store promises
+/// atomicity, durability, snapshots and guards.
+pub trait Store: Send + Sync {
+    /// The state after some moment between call and return, with everything that was answered before the call.
+    fn snapshot(&self) -> Box<dyn Reader>;
+
+    /// Opens a transaction on the newest state. Fails with [`Kind::Moved`] if a guard key does not exist.
+    fn begin(&self, guards: Vec<Bytes>) -> BoxFuture<'_, Result<Box<dyn Txn>>>;
+
+    /// Writes many items, strictly ascending by key, at bulk speed. Durable when answered, not atomic: after a crash any
+    /// part of them may be there.
+    fn ingest(&self, items: Vec<Item>) -> BoxFuture<'_, Result<()>>;
+
+    /// Deletes up to `keys_max` keys of the range, lowest first, and says how many. Durable when answered, atomic for
+    /// what it counts. Called again and again until it answers less than `keys_max`.
+    fn delete_range<'a>(
+        &'a self,
+        range: &'a KeyRange,
+        keys_max: usize,
+    ) -> BoxFuture<'a, Result<usize>>;
+
+    /// Roughly how many bytes the range takes up on disk.
+    fn size<'a>(&'a self, range: &'a KeyRange) -> BoxFuture<'a, Result<u64>>;
+
+    /// Writes out what makes the next start fast. Nothing answered depends on it.
+    fn close(&self) -> BoxFuture<'_, Result<()>>;
+}
+
+/// Refuses what is over the named limits, before anything is written.
+pub fn check_sizes(writes: &[Write]) -> Result<()> {
+    let mut total = 0;
+    for write in writes {
+        if write.key().len() > limits::KEY_BYTES_MAX {
+            let length = write.key().len();
+            return Err(Error::too_large("key-too-large", format!("a key of {length} bytes")));
+        }
+        if let Write::Put(_, value) = write
+            && value.len() > limits::VALUE_BYTES_MAX
+        {
+            let length = value.len();
+            return Err(Error::too_large("value-too-large", format!("a value of {length} bytes")));
+        }
+        total += write.bytes();
+    }
+    if total > limits::COMMIT_BYTES_MAX {
+        return Err(Error::too_large("commit-too-large", format!("a commit of {total} bytes")));
+    }
+    Ok(())
+}

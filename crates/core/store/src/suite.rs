@@ -1,0 +1,287 @@
+//! The contract of a store as cases that can fail. Each store runs all of them on a fresh, empty store each.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use lazuli_env::BoxFuture;
+
+use crate::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::{Direction, KeyRange, Kind, PageLimit, Reader, Store, Write};
+
+/// A case gets a fresh store and panics if the store breaks the contract.
+pub type Case = fn(Arc<dyn Store>) -> BoxFuture<'static, ()>;
+
+/// Every case with its name.
+pub const CASES: &[(&str, Case)] = &[
+    ("a_commit_is_read_back", |s| Box::pin(a_commit_is_read_back(s))),
+    ("the_later_write_to_a_key_counts", |s| Box::pin(the_later_write_to_a_key_counts(s))),
+    ("a_snapshot_does_not_change", |s| Box::pin(a_snapshot_does_not_change(s))),
+    ("a_transaction_reads_the_newest_state", |s| Box::pin(a_transaction_reads_the_newest_state(s))),
+    ("scans_go_both_ways_and_in_pages", |s| Box::pin(scans_go_both_ways_and_in_pages(s))),
+    ("pages_end_by_bytes", |s| Box::pin(pages_end_by_bytes(s))),
+    ("empty_and_inverted_ranges_hold_nothing", |s| {
+        Box::pin(empty_and_inverted_ranges_hold_nothing(s))
+    }),
+    ("a_missing_guard_refuses_to_begin", |s| Box::pin(a_missing_guard_refuses_to_begin(s))),
+    ("a_guard_lost_meanwhile_writes_nothing", |s| {
+        Box::pin(a_guard_lost_meanwhile_writes_nothing(s))
+    }),
+    ("commits_at_once_all_arrive", |s| Box::pin(commits_at_once_all_arrive(s))),
+    ("a_guard_lost_in_the_same_group_is_seen", |s| {
+        Box::pin(a_guard_lost_in_the_same_group_is_seen(s))
+    }),
+    ("keys_are_any_bytes", |s| Box::pin(keys_are_any_bytes(s))),
+    ("sizes_over_the_limit_are_refused", |s| Box::pin(sizes_over_the_limit_are_refused(s))),
+    ("ingested_items_are_read_back", |s| Box::pin(ingested_items_are_read_back(s))),
+    ("ingest_refuses_unsorted_items", |s| Box::pin(ingest_refuses_unsorted_items(s))),
+    ("a_range_is_deleted_in_slices", |s| Box::pin(a_range_is_deleted_in_slices(s))),
+    ("size_grows_with_the_data", |s| Box::pin(size_grows_with_the_data(s))),
+];
+
+fn key(n: usize) -> Bytes {
+    format!("key-{n:06}").into()
+}
+
+fn put(key: impl Into<Bytes>, value: impl Into<Bytes>) -> Write {
+    Write::Put(key.into(), value.into())
+}
+
+async fn commit(store: &Arc<dyn Store>, writes: Vec<Write>) {
+    let txn = store.begin(vec![]).await.expect("begin without guards");
+    txn.commit(writes).await.expect("commit");
+}
+
+async fn get(store: &Arc<dyn Store>, key: &[u8]) -> Option<Bytes> {
+    store.snapshot().get(key).await.expect("get")
+}
+
+async fn keys_of(reader: &dyn Reader, range: &KeyRange, direction: Direction) -> Vec<Bytes> {
+    let page = reader.scan(range, direction, PageLimit::MAX).await.expect("scan");
+    assert!(!page.more);
+    page.items.into_iter().map(|(key, _)| key).collect()
+}
+
+async fn a_commit_is_read_back(store: Arc<dyn Store>) {
+    assert_eq!(get(&store, b"a").await, None);
+    commit(&store, vec![put("a", "1"), put("b", ""), put("c", "3")]).await;
+    assert_eq!(get(&store, b"a").await.as_deref(), Some(&b"1"[..]));
+    assert_eq!(get(&store, b"b").await.as_deref(), Some(&b""[..]));
+    commit(&store, vec![Write::Delete("a".into()), put("c", "33")]).await;
+    assert_eq!(get(&store, b"a").await, None);
+    assert_eq!(get(&store, b"c").await.as_deref(), Some(&b"33"[..]));
+}
+
+async fn the_later_write_to_a_key_counts(store: Arc<dyn Store>) {
+    commit(&store, vec![put("a", "1"), put("a", "2"), put("b", "1"), Write::Delete("b".into())])
+        .await;
+    assert_eq!(get(&store, b"a").await.as_deref(), Some(&b"2"[..]));
+    assert_eq!(get(&store, b"b").await, None);
+    commit(&store, vec![Write::Delete("a".into()), put("a", "3")]).await;
+    assert_eq!(get(&store, b"a").await.as_deref(), Some(&b"3"[..]));
+}
+
+async fn a_snapshot_does_not_change(store: Arc<dyn Store>) {
+    commit(&store, vec![put("a", "old"), put("gone", "x")]).await;
+    let snapshot = store.snapshot();
+    commit(&store, vec![put("a", "new"), put("b", "new"), Write::Delete("gone".into())]).await;
+    assert_eq!(snapshot.get(b"a").await.unwrap_or(None).as_deref(), Some(&b"old"[..]));
+    let seen = keys_of(&*snapshot, &KeyRange::all(), Direction::Forward).await;
+    assert_eq!(seen, ["a", "gone"]);
+    let seen = keys_of(&*store.snapshot(), &KeyRange::all(), Direction::Forward).await;
+    assert_eq!(seen, ["a", "b"]);
+}
+
+async fn a_transaction_reads_the_newest_state(store: Arc<dyn Store>) {
+    for round in 0..20u8 {
+        let txn = store.begin(vec![]).await.expect("begin");
+        let before = txn.get(b"counter").await.expect("get").map_or(0, |value| value[0]);
+        assert_eq!(before, round);
+        txn.commit(vec![put("counter", vec![before + 1])]).await.expect("commit");
+    }
+}
+
+async fn scans_go_both_ways_and_in_pages(store: Arc<dyn Store>) {
+    commit(&store, (0..100).map(|n| put(key(n), format!("value {n}"))).collect()).await;
+    let snapshot = store.snapshot();
+    let range = KeyRange::new(key(10), Some(key(90)));
+    for direction in [Direction::Forward, Direction::Backward] {
+        let mut rest = range.clone();
+        let mut seen = Vec::new();
+        loop {
+            let page = snapshot.scan(&rest, direction, PageLimit::items(7)).await.expect("scan");
+            assert!(page.items.len() <= 7);
+            let Some((last, _)) = page.items.last().cloned() else { break };
+            seen.extend(page.items.into_iter().map(|(key, _)| key));
+            match direction {
+                Direction::Forward => rest.start = crate::after_key(&last),
+                Direction::Backward => rest.end = Some(last),
+            }
+            assert_eq!(page.more, seen.len() < 80);
+            if !page.more {
+                break;
+            }
+        }
+        let mut expected: Vec<Bytes> = (10..90).map(key).collect();
+        if direction == Direction::Backward {
+            expected.reverse();
+        }
+        assert_eq!(seen, expected);
+    }
+}
+
+async fn pages_end_by_bytes(store: Arc<dyn Store>) {
+    commit(&store, (0..10).map(|n| put(key(n), vec![n as u8; 1000])).collect()).await;
+    let snapshot = store.snapshot();
+    let limit = PageLimit { items: 100, bytes: 3500 };
+    let page = snapshot.scan(&KeyRange::all(), Direction::Forward, limit).await.expect("scan");
+    assert_eq!((page.items.len(), page.more), (3, true));
+    let limit = PageLimit { items: 100, bytes: 1 };
+    let page = snapshot.scan(&KeyRange::all(), Direction::Forward, limit).await.expect("scan");
+    assert_eq!((page.items.len(), page.more), (1, true), "a page holds at least one item");
+}
+
+async fn empty_and_inverted_ranges_hold_nothing(store: Arc<dyn Store>) {
+    commit(&store, vec![put("a", "1"), put("b", "2")]).await;
+    for (start, end) in [("a", "a"), ("b", "a"), ("c", "d")] {
+        let range = KeyRange::new(start, Some(end.into()));
+        for direction in [Direction::Forward, Direction::Backward] {
+            assert!(keys_of(&*store.snapshot(), &range, direction).await.is_empty());
+        }
+        assert_eq!(store.delete_range(&range, 10).await.expect("delete"), 0);
+    }
+}
+
+async fn a_missing_guard_refuses_to_begin(store: Arc<dyn Store>) {
+    let refused = store.begin(vec!["guard".into()]).await.err().expect("no such guard");
+    assert_eq!(refused.kind(), Kind::Moved);
+    commit(&store, vec![put("guard", "")]).await;
+    let txn = store.begin(vec!["guard".into()]).await.expect("the guard exists");
+    txn.commit(vec![put("a", "1")]).await.expect("commit");
+    assert!(get(&store, b"a").await.is_some());
+}
+
+async fn a_guard_lost_meanwhile_writes_nothing(store: Arc<dyn Store>) {
+    commit(&store, vec![put("guard-1", ""), put("guard-2", "")]).await;
+    let txn = store.begin(vec!["guard-1".into(), "guard-2".into()]).await.expect("begin");
+    commit(&store, vec![Write::Delete("guard-2".into())]).await;
+    let refused = txn.commit(vec![put("a", "1")]).await.expect_err("the guard is gone");
+    assert_eq!(refused.kind(), Kind::Moved);
+    assert_eq!(get(&store, b"a").await, None);
+}
+
+async fn commits_at_once_all_arrive(store: Arc<dyn Store>) {
+    let mut pending = Vec::new();
+    for n in 0..200 {
+        let txn = store.begin(vec![]).await.expect("begin");
+        pending.push(txn.commit(vec![put(key(n), "x")]));
+    }
+    for commit in pending {
+        commit.await.expect("commit");
+    }
+    let seen = keys_of(&*store.snapshot(), &KeyRange::all(), Direction::Forward).await;
+    assert_eq!(seen.len(), 200);
+}
+
+async fn a_guard_lost_in_the_same_group_is_seen(store: Arc<dyn Store>) {
+    for round in 0..20 {
+        commit(&store, vec![put("guard", "")]).await;
+        let fence = store.begin(vec!["guard".into()]).await.expect("begin");
+        let late = store.begin(vec!["guard".into()]).await.expect("begin");
+        let fence = fence.commit(vec![Write::Delete("guard".into())]);
+        let late = late.commit(vec![put("late", format!("{round}"))]);
+        fence.await.expect("the fence commits");
+        assert_eq!(late.await.expect_err("after the fence").kind(), Kind::Moved);
+        assert_eq!(get(&store, b"late").await, None);
+    }
+}
+
+async fn keys_are_any_bytes(store: Arc<dyn Store>) {
+    let mut keys: Vec<Bytes> = vec![
+        Bytes::from_static(b"\x00"),
+        Bytes::from_static(b"\x00\x00"),
+        Bytes::from_static(b"\x7f\x80"),
+        Bytes::from_static(b"\xff\xff\xff\xff"),
+        Bytes::from(vec![0xab; KEY_BYTES_MAX]),
+    ];
+    commit(&store, keys.iter().rev().map(|key| put(key.clone(), key.clone())).collect()).await;
+    keys.sort();
+    assert_eq!(keys_of(&*store.snapshot(), &KeyRange::all(), Direction::Forward).await, keys);
+    for key in &keys {
+        assert_eq!(get(&store, key).await.as_ref(), Some(key));
+    }
+}
+
+async fn sizes_over_the_limit_are_refused(store: Arc<dyn Store>) {
+    let largest = vec![1; VALUE_BYTES_MAX];
+    commit(&store, vec![put("largest", largest.clone())]).await;
+    let over = [
+        vec![put(vec![b'k'; KEY_BYTES_MAX + 1], "x")],
+        vec![put("k", vec![0; VALUE_BYTES_MAX + 1])],
+        (0..5).map(|n| put(key(n), largest.clone())).collect(),
+    ];
+    for writes in over {
+        let txn = store.begin(vec![]).await.expect("begin");
+        let refused = txn.commit(writes).await.expect_err("over the limit");
+        assert_eq!(refused.kind(), Kind::TooLarge);
+    }
+    let seen = keys_of(&*store.snapshot(), &KeyRange::prefix("k"), Direction::Forward).await;
+    assert!(seen.is_empty());
+}
+
+async fn ingested_items_are_read_back(store: Arc<dyn Store>) {
+    commit(&store, vec![put(key(5), "before"), put(key(5000), "stays")]).await;
+    let items = (0..3000).map(|n| (key(n), Bytes::from(format!("v{n}")))).collect();
+    store.ingest(items).await.expect("ingest");
+    assert_eq!(get(&store, &key(5)).await.as_deref(), Some(&b"v5"[..]));
+    assert_eq!(get(&store, &key(2999)).await.as_deref(), Some(&b"v2999"[..]));
+    commit(&store, vec![put(key(7), "after"), Write::Delete(key(8))]).await;
+    assert_eq!(get(&store, &key(7)).await.as_deref(), Some(&b"after"[..]));
+    let seen = keys_of(&*store.snapshot(), &KeyRange::all(), Direction::Forward).await;
+    assert_eq!(seen.len(), 3000);
+}
+
+async fn ingest_refuses_unsorted_items(store: Arc<dyn Store>) {
+    for items in [
+        vec![(key(2), Bytes::new()), (key(1), Bytes::new())],
+        vec![(key(1), Bytes::new()), (key(1), Bytes::new())],
+    ] {
+        let refused = store.ingest(items).await.expect_err("not ascending");
+        assert_eq!(refused.kind(), Kind::Invalid);
+    }
+    assert_eq!(get(&store, &key(1)).await, None);
+}
+
+async fn a_range_is_deleted_in_slices(store: Arc<dyn Store>) {
+    commit(&store, (0..100).map(|n| put(key(n), "x")).collect()).await;
+    let range = KeyRange::new(key(10), Some(key(60)));
+    let mut deleted = 0;
+    loop {
+        let slice = store.delete_range(&range, 20).await.expect("delete");
+        deleted += slice;
+        if slice < 20 {
+            break;
+        }
+    }
+    assert_eq!(deleted, 50);
+    let seen = keys_of(&*store.snapshot(), &KeyRange::all(), Direction::Forward).await;
+    assert_eq!(seen, (0..10).chain(60..100).map(key).collect::<Vec<_>>());
+}
+
+async fn size_grows_with_the_data(store: Arc<dyn Store>) {
+    let range = KeyRange::prefix("key-");
+    let empty = store.size(&range).await.expect("size");
+    // Incompressible, and more than any buffer a store may leave uncounted.
+    let mut state = 1u64;
+    let mut noise = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as u8
+    };
+    for batch in 0..8 {
+        let writes = (0..100)
+            .map(|n| put(key(batch * 100 + n), (0..1000).map(|_| noise()).collect::<Vec<_>>()));
+        let writes = writes.collect();
+        commit(&store, writes).await;
+    }
+    let full = store.size(&range).await.expect("size");
+    assert!(full >= empty + 400_000, "800 kB were written, {empty} grew to {full}");
+}

@@ -1,0 +1,1 @@
+//! The Azure Tables front.

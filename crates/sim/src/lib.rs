@@ -1,0 +1,1 @@
+//! The simulator: seeded executor, faults, workloads, checkers.

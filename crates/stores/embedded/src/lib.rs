@@ -1,0 +1,1 @@
+//! The default store: one fjall database per shard.

@@ -1,0 +1,1 @@
+//! HTTP as the storage services speak it: listening, limits, shared key, OData JSON.
