@@ -1,1 +1,8 @@
-//! Settings, wiring, listeners and the admin API.
+//! The server: settings, wiring of stores, catalog, engine and fronts, listeners, accounts, and the admin API.
+//!
+//! Nothing here decides what a request means: fronts do. This crate brings the parts together, in one visible order
+//! (`start`), and takes them apart again (`stop`).
+
+pub mod accounts;
+pub mod secret;
+pub mod settings;

@@ -1,0 +1,25 @@
+//! The command line of Lazuli. `args` says what there is to type, `commands` has one file per command.
+//!
+//! Exit codes: 0 done, 1 failed, 2 wrong usage.
+
+mod args;
+mod commands;
+mod failure;
+mod flags;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    // Wrong usage ends in here, with exit code 2.
+    let args = args::Args::parse();
+    match commands::run(args.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{failure}");
+            failure.exit_code()
+        }
+    }
+}

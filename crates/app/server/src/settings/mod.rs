@@ -1,0 +1,237 @@
+//! Settings: one table of names, four places a value can come from, one typed struct that the server is started with.
+//!
+//! Settings are data; what is built from them is in `start`. Every value remembers its origin, so that `lazuli config`
+//! can say which file or variable is in force, and every error can say which one to change.
+
+mod doc;
+mod nearest;
+mod print;
+mod sources;
+pub mod table;
+mod value;
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use doc::page;
+pub use print::{json, lines};
+pub use sources::{FILE_DEFAULT, Origin, Sources, Texts};
+pub use table::{Row, TABLE};
+
+use crate::accounts::{self, Account};
+use crate::secret::Secret;
+
+/// Everything the server is told. Made by [`Settings::read`].
+#[derive(Debug)]
+pub struct Settings {
+    pub data: PathBuf,
+    pub host: IpAddr,
+    pub table_port: u16,
+    pub admin_port: u16,
+    pub ready_file: Option<PathBuf>,
+    pub durability: Durability,
+    pub cache_bytes: u64,
+    pub tls: Tls,
+    pub limits: Limits,
+    pub stop_timeout: Duration,
+    pub log: Log,
+    pub admin_token: Option<Secret>,
+    pub accounts: Option<Vec<Account>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// An answered write is on disk.
+    Synced,
+    /// An answered write is with the operating system: a crash of the machine may lose the last ones.
+    Relaxed,
+}
+
+#[derive(Debug)]
+pub struct Tls {
+    pub mode: TlsMode,
+    /// Files of certificate chain and private key; none means a self-signed certificate in the data folder.
+    pub files: Option<(PathBuf, PathBuf)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsMode {
+    Off,
+    Beside,
+    Only,
+}
+
+/// What a client may take up.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    pub connections: usize,
+    pub header_bytes: usize,
+    pub body_bytes: usize,
+    pub header_timeout: Duration,
+    pub body_timeout: Duration,
+    pub idle_timeout: Duration,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Log {
+    pub level: LogLevel,
+    pub format: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+/// A setting that cannot be taken as it is: a sentence, never with the content of a secret.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Wrong(String);
+
+pub type Result<T> = std::result::Result<T, Wrong>;
+
+impl Wrong {
+    pub(crate) fn new(sentence: String) -> Self {
+        Self(sentence)
+    }
+
+    /// Adds what was probably meant.
+    fn meant(mut self, nearest: Option<&str>) -> Self {
+        match nearest {
+            Some(name) => self.0.push_str(&format!(": did you mean {name}?")),
+            None => self.0.push_str(" (`lazuli config` lists the known ones)"),
+        }
+        self
+    }
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Wrong {}
+
+impl Settings {
+    /// Reads all settings, or says what is wrong with the first one that cannot be read.
+    pub fn read(texts: &Texts) -> Result<Self> {
+        let one = Reader(texts);
+        Ok(Self {
+            data: one.path("data"),
+            host: one.need("host", value::host)?,
+            table_port: one.need("table-port", value::port)?,
+            admin_port: one.need("admin-port", value::port)?,
+            ready_file: one.file("ready-file"),
+            durability: one.need("durability", |text| value::choice(text, DURABILITIES))?,
+            cache_bytes: one.need("cache-size", value::bytes)?,
+            tls: tls(&one)?,
+            limits: Limits {
+                connections: one.need("connections-max", value::count)?,
+                header_bytes: one.need("header-bytes-max", memory_bytes)?,
+                body_bytes: one.need("body-bytes-max", memory_bytes)?,
+                header_timeout: one.need("header-timeout", value::time)?,
+                body_timeout: one.need("body-timeout", value::time)?,
+                idle_timeout: one.need("idle-timeout", value::time)?,
+            },
+            stop_timeout: one.need("stop-timeout", value::time)?,
+            log: Log {
+                level: one.need("log-level", |text| value::choice(text, LOG_LEVELS))?,
+                format: one.need("log-format", |text| value::choice(text, LOG_FORMATS))?,
+            },
+            admin_token: one.may("admin-token", admin_token)?,
+            accounts: one.may("accounts", accounts::parse)?,
+        })
+    }
+}
+
+const DURABILITIES: &[(&str, Durability)] =
+    &[("synced", Durability::Synced), ("relaxed", Durability::Relaxed)];
+const TLS_MODES: &[(&str, TlsMode)] =
+    &[("off", TlsMode::Off), ("beside", TlsMode::Beside), ("only", TlsMode::Only)];
+const LOG_LEVELS: &[(&str, LogLevel)] = &[
+    ("error", LogLevel::Error),
+    ("warn", LogLevel::Warn),
+    ("info", LogLevel::Info),
+    ("debug", LogLevel::Debug),
+    ("trace", LogLevel::Trace),
+];
+const LOG_FORMATS: &[(&str, LogFormat)] = &[("text", LogFormat::Text), ("json", LogFormat::Json)];
+
+/// The shortest token that somebody may choose.
+pub const ADMIN_TOKEN_CHARS_MIN: usize = 16;
+
+fn admin_token(text: &str) -> value::Parsed<Secret> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_graphic());
+    if text.len() < ADMIN_TOKEN_CHARS_MIN || !plain {
+        return Err(format!("at least {ADMIN_TOKEN_CHARS_MIN} visible ASCII characters"));
+    }
+    Ok(Secret::new(text))
+}
+
+/// Bytes that are held in memory at once, so they must fit there.
+fn memory_bytes(text: &str) -> value::Parsed<usize> {
+    usize::try_from(value::bytes(text)?).map_err(|_| "fewer bytes than memory holds".to_owned())
+}
+
+fn tls(one: &Reader<'_>) -> Result<Tls> {
+    let mode = one.need("tls", |text| value::choice(text, TLS_MODES))?;
+    let files = match (one.file("tls-cert"), one.file("tls-key")) {
+        (Some(cert), Some(key)) => Some((cert, key)),
+        (None, None) => None,
+        (Some(_), None) => return Err(Wrong::new("tls-cert needs tls-key beside it".to_owned())),
+        (None, Some(_)) => return Err(Wrong::new("tls-key needs tls-cert beside it".to_owned())),
+    };
+    if files.is_some() && mode == TlsMode::Off {
+        let sentence = "tls-cert is set but tls is off: set tls to beside or only";
+        return Err(Wrong::new(sentence.to_owned()));
+    }
+    Ok(Tls { mode, files })
+}
+
+/// Reads single settings.
+struct Reader<'a>(&'a Texts);
+
+impl Reader<'_> {
+    fn may<T>(&self, name: &str, parse: impl Fn(&str) -> value::Parsed<T>) -> Result<Option<T>> {
+        let Some((text, origin)) = self.0.get(name) else { return Ok(None) };
+        let parsed = parse(text).map_err(|expected| {
+            let shown = match table::find(name) {
+                Some(row) if row.secret => "the value given is no such thing".to_owned(),
+                _ => format!("not `{text}`"),
+            };
+            Wrong::new(format!("{name} takes {expected}, {shown} ({})", origin.describe(name)))
+        })?;
+        Ok(Some(parsed))
+    }
+
+    /// A setting that the table gives a default, so there is always a text.
+    fn need<T>(&self, name: &str, parse: impl Fn(&str) -> value::Parsed<T>) -> Result<T> {
+        let missing = || Wrong::new(format!("{name} has no value"));
+        self.may(name, parse)?.ok_or_else(missing)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.get(name).map(|(text, _)| PathBuf::from(text)).unwrap_or_default()
+    }
+
+    /// A file that may be left out; an empty text leaves it out too.
+    fn file(&self, name: &str) -> Option<PathBuf> {
+        let (text, _) = self.0.get(name)?;
+        (!text.is_empty()).then(|| PathBuf::from(text))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! The one table of settings. Flags, environment variables, TOML keys, help and `docs/settings.md` are made from it.
+
+/// One setting. Its name is the same everywhere: `table-port` is the flag `--table-port`, the variable
+/// `LAZULI_TABLE_PORT` and the TOML key `table-port`.
+#[derive(Debug)]
+pub struct Row {
+    pub name: &'static str,
+    /// What a value looks like, as help prints it.
+    pub takes: &'static str,
+    /// None where nothing is the default.
+    pub default: Option<&'static str>,
+    /// A secret is masked wherever it is printed and has no flag, because anybody can read command lines.
+    pub secret: bool,
+    pub help: &'static str,
+}
+
+impl Row {
+    /// The environment variable of this setting.
+    pub fn variable(&self) -> String {
+        variable(self.name)
+    }
+}
+
+/// The environment variable of a setting of this name.
+pub fn variable(name: &str) -> String {
+    format!("{VARIABLE_PREFIX}{}", name.replace('-', "_").to_ascii_uppercase())
+}
+
+/// What the names of all our environment variables start with.
+pub const VARIABLE_PREFIX: &str = "LAZULI_";
+
+/// Variables that commands read and that are no settings of the server: where the settings file is, and where a
+/// running server's admin API is.
+pub const OTHER_VARIABLES: &[&str] = &["LAZULI_CONFIG", "LAZULI_ADMIN"];
+
+const fn row(
+    name: &'static str,
+    takes: &'static str,
+    default: Option<&'static str>,
+    help: &'static str,
+) -> Row {
+    Row { name, takes, default, secret: false, help }
+}
+
+const fn secret(name: &'static str, takes: &'static str, help: &'static str) -> Row {
+    Row { name, takes, default: None, secret: true, help }
+}
+
+pub const TABLE: &[Row] = &[
+    row("data", "DIR", Some("./lazuli-data"), "Where everything is kept"),
+    row("host", "ADDRESS", Some("127.0.0.1"), "The address that the fronts listen on"),
+    row("table-port", "PORT", Some("10002"), "The port of the Tables front; 0 takes any free one"),
+    row(
+        "admin-port",
+        "PORT",
+        Some("10010"),
+        "The port of the admin API, always on 127.0.0.1; 0 takes any free one",
+    ),
+    row("ready-file", "FILE", None, "Write the endpoints as JSON to this file once all accept"),
+    row(
+        "durability",
+        "synced|relaxed",
+        Some("synced"),
+        "Whether an answered write is on disk (synced), or will be soon (relaxed)",
+    ),
+    row("cache-size", "BYTES", Some("256MiB"), "Memory for cached data, shared by all shards"),
+    row(
+        "tls",
+        "off|beside|only",
+        Some("off"),
+        "HTTPS: none, on the same ports as HTTP, or nothing else",
+    ),
+    row(
+        "tls-cert",
+        "FILE",
+        None,
+        "The certificate chain (PEM); without it a self-signed one is made and kept",
+    ),
+    row("tls-key", "FILE", None, "The private key of tls-cert (PEM)"),
+    row("connections-max", "COUNT", Some("4096"), "Connections of a front at the same time"),
+    row("header-bytes-max", "BYTES", Some("64KiB"), "The largest head of a request"),
+    row("body-bytes-max", "BYTES", Some("8MiB"), "The largest body of a request"),
+    row("header-timeout", "TIME", Some("15s"), "How long the head of a request may take to arrive"),
+    row("body-timeout", "TIME", Some("60s"), "How long the body of a request may take to arrive"),
+    row("idle-timeout", "TIME", Some("120s"), "How long a connection may stay without a request"),
+    row("stop-timeout", "TIME", Some("10s"), "How long requests may go on after a signal to stop"),
+    row(
+        "log-level",
+        "error|warn|info|debug|trace",
+        Some("info"),
+        "The least important lines to log",
+    ),
+    row("log-format", "text|json", Some("text"), "How lines are logged, on standard error"),
+    secret("admin-token", "TEXT", "The token of the admin API; without it one is made and kept"),
+    secret(
+        "accounts",
+        "NAME:KEY[:KEY];…",
+        "Accounts of this run, in place of the kept ones and of devstoreaccount1",
+    ),
+];
+
+/// The row of this name.
+pub fn find(name: &str) -> Option<&'static Row> {
+    TABLE.iter().find(|row| row.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_make_plain_variables() {
+        let mut names: Vec<_> = TABLE.iter().map(|row| row.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), TABLE.len());
+        assert_eq!(find("table-port").map(Row::variable).as_deref(), Some("LAZULI_TABLE_PORT"));
+        assert!(TABLE.iter().all(|row| !OTHER_VARIABLES.contains(&row.variable().as_str())));
+    }
+}

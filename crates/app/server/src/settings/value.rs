@@ -1,0 +1,101 @@
+//! The values of settings: text to number of bytes, time, address and so on. Errors say what is expected.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+pub(super) type Parsed<T> = Result<T, String>;
+
+pub(super) fn host(text: &str) -> Parsed<IpAddr> {
+    if text == "localhost" {
+        return Ok(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    }
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    bare.parse().map_err(|_| "an IP address such as 127.0.0.1, 0.0.0.0 or ::1".to_owned())
+}
+
+pub(super) fn port(text: &str) -> Parsed<u16> {
+    text.parse().map_err(|_| "a port from 0 to 65535".to_owned())
+}
+
+pub(super) fn count(text: &str) -> Parsed<usize> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("a whole number above zero".to_owned()),
+        Ok(number) => Ok(number),
+    }
+}
+
+/// `4096`, `64KiB`, `8MiB`, `1GiB`.
+pub(super) fn bytes(text: &str) -> Parsed<u64> {
+    let expected = || "a number of bytes such as 65536, 64KiB, 8MiB or 1GiB".to_owned();
+    let units = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("B", 1), ("", 1)];
+    let (number, unit) = with_unit(text, &units).ok_or_else(expected)?;
+    number.checked_mul(unit).filter(|bytes| *bytes > 0).ok_or_else(expected)
+}
+
+/// `500ms`, `15s`, `2m`.
+pub(super) fn time(text: &str) -> Parsed<Duration> {
+    let expected = || "a time such as 500ms, 15s or 2m, up to 24h".to_owned();
+    let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
+    let (number, unit) = with_unit(text, &units).ok_or_else(expected)?;
+    let millis = number.checked_mul(unit).ok_or_else(expected)?;
+    (1..=TIME_MS_MAX).contains(&millis).then(|| Duration::from_millis(millis)).ok_or_else(expected)
+}
+
+const TIME_MS_MAX: u64 = 24 * 3_600_000;
+
+fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<(u64, u64)> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = units.iter().find(|(name, _)| *name == unit.trim_start())?.1;
+    Some((number.parse().ok()?, factor))
+}
+
+/// The value that a word stands for.
+pub(super) fn choice<T: Copy>(text: &str, words: &[(&str, T)]) -> Parsed<T> {
+    words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
+        let all: Vec<_> = words.iter().map(|(word, _)| *word).collect();
+        format!("one of {}", all.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_take_binary_units() {
+        for (text, value) in
+            [("1", 1), ("10B", 10), ("64KiB", 65_536), ("8 MiB", 8 << 20), ("2GiB", 2 << 30)]
+        {
+            assert_eq!(bytes(text), Ok(value), "{text}");
+        }
+        for text in ["", "0", "-1", "MiB", "1kb", "1.5MiB", "99999999999GiB", "1MiB2"] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn times_need_a_unit_and_stay_below_a_day() {
+        assert_eq!(time("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(time("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(time("24h"), Ok(Duration::from_secs(86_400)));
+        for text in ["15", "0s", "25h", "s", "99999999999999999999s", "18446744073709551615h"] {
+            assert!(time(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn hosts_are_addresses_or_localhost() {
+        assert_eq!(host("localhost"), host("127.0.0.1"));
+        assert_eq!(host("[::1]"), host("::1"));
+        assert!(host("example.com").is_err());
+    }
+
+    #[test]
+    fn counts_and_ports_are_bounded() {
+        assert_eq!(count("7"), Ok(7));
+        assert!(count("0").is_err() && count("x").is_err());
+        assert_eq!(port("0"), Ok(0));
+        assert!(port("65536").is_err());
+    }
+}
