@@ -1,1 +1,22 @@
-//! The simulator: seeded executor, faults, workloads, checkers.
+//! The simulator: the real core in a world where time, chance, schedules, crashes and disks follow from one seed.
+//!
+//! Read in this order: `executor` (a world and its tasks), `clock`, `process` (what can be killed), `disk` and `store`
+//! (what survives), `scenario` (what can be run) and `runner` (many seeds, and the command that replays a failure).
+
+pub mod clock;
+pub mod disk;
+pub mod executor;
+pub mod process;
+pub mod random;
+pub mod runner;
+pub mod scenario;
+pub mod store;
+mod trace;
+pub mod workloads;
+
+pub use clock::ClockFaults;
+pub use disk::{Disk, StoreFaults};
+pub use executor::{Stuck, World};
+pub use process::Process;
+pub use random::Seeded;
+pub use store::SimStore;

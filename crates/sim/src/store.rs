@@ -1,0 +1,162 @@
+//! The store of a simulated process: a disk seen through latency, failing reads, and a committer that dies with it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use lazuli_env::BoxFuture;
+use lazuli_store::{
+    Direction, Item, KeyRange, Page, PageLimit, Reader, Result, Store, Txn, Write, check_sizes,
+};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::disk::{Committer, Disk, Entry, Job, StoreFaults, down, duration_up_to};
+use crate::process::Process;
+use crate::random::Seeded;
+
+/// A disk opened by a process. Of one disk no two living processes may have one, as with the lock of the embedded store.
+#[derive(Clone)]
+pub struct SimStore {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    disk: Disk,
+    process: Process,
+    faults: StoreFaults,
+    random: Seeded,
+    committer: mpsc::UnboundedSender<Entry>,
+}
+
+impl SimStore {
+    pub fn open(disk: &Disk, process: &Process, faults: StoreFaults) -> Self {
+        let world = process.world();
+        let (committer, entries) = mpsc::unbounded_channel();
+        let task =
+            Committer { disk: disk.clone(), faults, random: world.random("committer"), entries };
+        process.spawn("committer", Box::pin(task.run()));
+        let shared = Shared {
+            disk: disk.clone(),
+            process: process.clone(),
+            faults,
+            random: world.random("store"),
+            committer,
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    async fn write(&self, job: Job) -> Result<usize> {
+        let (answer, answered) = oneshot::channel();
+        self.shared.committer.send(Entry { job, answer }).map_err(|_| down())?;
+        answered.await.map_err(|_| down())?
+    }
+
+    /// What every read goes through first.
+    async fn reach(&self) -> Result<()> {
+        let Shared { process, faults, random, .. } = &*self.shared;
+        let delay = duration_up_to(random, faults.read_max);
+        if !delay.is_zero() {
+            process.env().clock.sleep(delay).await;
+        }
+        let reached = process.is_alive() && !random.chance(faults.failed_read_per_mille);
+        if reached { Ok(()) } else { Err(down()) }
+    }
+}
+
+impl Store for SimStore {
+    fn snapshot(&self) -> Box<dyn Reader> {
+        Box::new(SimReader { store: self.clone(), view: self.shared.disk.synced.snapshot() })
+    }
+
+    fn begin(&self, guards: Vec<Bytes>) -> BoxFuture<'_, Result<Box<dyn Txn>>> {
+        Box::pin(async move {
+            self.reach().await?;
+            let view = self.shared.disk.synced.begin(guards.clone()).await?;
+            let txn: Box<dyn Txn> = Box::new(SimTxn { store: self.clone(), view, guards });
+            Ok(txn)
+        })
+    }
+
+    fn ingest(&self, items: Vec<Item>) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move { self.write(Job::Ingest(items)).await.map(|_| ()) })
+    }
+
+    fn delete_range<'a>(
+        &'a self,
+        range: &'a KeyRange,
+        keys_max: usize,
+    ) -> BoxFuture<'a, Result<usize>> {
+        Box::pin(self.write(Job::DeleteRange { range: range.clone(), keys_max }))
+    }
+
+    fn size<'a>(&'a self, range: &'a KeyRange) -> BoxFuture<'a, Result<u64>> {
+        self.shared.disk.synced.size(range)
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+struct SimReader {
+    store: SimStore,
+    view: Box<dyn Reader>,
+}
+
+impl Reader for SimReader {
+    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Bytes>>> {
+        Box::pin(async move {
+            self.store.reach().await?;
+            self.view.get(key).await
+        })
+    }
+
+    fn scan<'a>(
+        &'a self,
+        range: &'a KeyRange,
+        direction: Direction,
+        limit: PageLimit,
+    ) -> BoxFuture<'a, Result<Page>> {
+        Box::pin(async move {
+            self.store.reach().await?;
+            self.view.scan(range, direction, limit).await
+        })
+    }
+}
+
+struct SimTxn {
+    store: SimStore,
+    view: Box<dyn Txn>,
+    guards: Vec<Bytes>,
+}
+
+impl Reader for SimTxn {
+    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Bytes>>> {
+        Box::pin(async move {
+            self.store.reach().await?;
+            self.view.get(key).await
+        })
+    }
+
+    fn scan<'a>(
+        &'a self,
+        range: &'a KeyRange,
+        direction: Direction,
+        limit: PageLimit,
+    ) -> BoxFuture<'a, Result<Page>> {
+        Box::pin(async move {
+            self.store.reach().await?;
+            self.view.scan(range, direction, limit).await
+        })
+    }
+}
+
+impl Txn for SimTxn {
+    fn commit(self: Box<Self>, writes: Vec<Write>) -> BoxFuture<'static, Result<()>> {
+        Box::pin(async move {
+            check_sizes(&writes)?;
+            let Self { store, view, guards } = *self;
+            drop(view);
+            store.write(Job::Commit { guards, writes }).await.map(|_| ())
+        })
+    }
+}

@@ -1,0 +1,3 @@
+//! What clients do while the world goes wrong, and what must hold afterwards.
+
+pub mod store_crash;
