@@ -18,7 +18,7 @@ impl Space {
     pub const IDENTITY: Self = Self(0x01);
     /// `partition id (8) | epoch (8)`: a row of the local map, the guard of every write.
     pub const LOCAL_MAP: Self = Self(0x02);
-    /// `operation id (16)`: changes of the local map that were applied.
+    /// `operation number (8)`: changes of the local map that were applied and that the catalog may not have finished.
     pub const APPLIED: Self = Self(0x03);
     /// `partition id (8)`: items, bytes and last LSN of a partition.
     pub const STATS: Self = Self(0x04);
@@ -26,6 +26,10 @@ impl Space {
     pub const REFERENCE: Self = Self(0x05);
     /// `job id (16) | step (4)`: steps of multi-step jobs that were done here.
     pub const STEP_DONE: Self = Self(0x06);
+    /// `version (8)`: the head of the local map, the guard of every change of it.
+    pub const LOCAL_HEAD: Self = Self(0x07);
+    /// `container (4) | first route`: data that no partition of this shard owns any more. The guard of its deletion.
+    pub const GARBAGE: Self = Self(0x08);
 
     // Every other container: key-ordered spaces.
     /// The items themselves. Shapes number further key-ordered spaces up to 0x3f.

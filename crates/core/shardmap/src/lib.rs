@@ -8,11 +8,14 @@ pub mod container;
 pub mod ids;
 pub mod key;
 pub mod layout;
+pub mod local;
 pub mod partition;
 pub mod placement;
+pub mod record;
 pub mod shard;
 
 pub use container::{Container, MapKind, Policies};
 pub use ids::{ContainerId, Epoch, PartitionId, ShardId};
+pub use local::{Access, Garbage, Held, Identity, LocalChange, LocalMap};
 pub use partition::{Partition, PartitionState};
 pub use shard::Shard;

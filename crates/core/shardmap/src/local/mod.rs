@@ -1,0 +1,353 @@
+//! The local map: what a shard itself says it holds. It has the last word on every request.
+//!
+//! One row per partition, whose key holds the epoch: the row is the guard of every write to that partition, so whoever
+//! was routed by an older epoch cannot commit. The rows are kept in memory too, so that a check costs no read. A change is
+//! on disk before it is in memory: readers take their snapshot first and check second, so what they see was theirs to see.
+//!
+//! Changes come from operations of the catalog (`manager`). Each has a number that grows, and is applied once: the shard
+//! remembers the numbers it has applied until the catalog says that all below some number are finished, and refuses those
+//! from then on. So a coordinator that was paused and wakes up late does no harm.
+
+mod rows;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use bytes::Bytes;
+use lazuli_env::Id;
+use lazuli_store::{Error, KeyRange, Kind, Result, Store, Write};
+
+use crate::layout::{self, Space};
+use crate::record::{decode, encode, record_fields};
+use crate::{ContainerId, Epoch, Partition, PartitionId, PartitionState, ShardId};
+use rows::{
+    HeadRow, IdentityRow, applied_key, forget_applied, head_key, identity_key, read_head,
+    read_identity, read_rows, row_key, scan_all,
+};
+
+pub use rows::SHARD_FORMAT;
+
+/// How often one change is tried while other processes or a faltering store come in between.
+const APPLY_TRIES_MAX: usize = 3;
+
+/// Which shard of which catalog a store is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub catalog: Id,
+    pub shard: ShardId,
+}
+
+/// What a request is about to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    Read,
+    Write,
+}
+
+/// The answer of a check: the partition is here, at the epoch asked for.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// The key of the partition's row: it must exist when a write is committed.
+    pub guard: Bytes,
+    pub container: ContainerId,
+    pub routes: KeyRange,
+}
+
+/// Data that no partition of a shard owns any more, to be deleted in slices that are guarded by its row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Garbage {
+    /// Never used again.
+    pub id: u64,
+    pub shard: ShardId,
+    pub container: ContainerId,
+    pub routes: KeyRange,
+}
+
+/// What one operation changes on one shard, in one commit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LocalChange {
+    pub operation: u64,
+    /// All operations on this shard with lower numbers are finished.
+    pub finished_below: u64,
+    pub drops: Vec<(PartitionId, Epoch)>,
+    pub puts: Vec<Partition>,
+    pub garbage: Vec<Garbage>,
+    /// A repair, which replaces the rows of the partitions it names whatever their epochs, present or not.
+    pub forced: bool,
+}
+
+record_fields!(Garbage { id, shard, container, routes });
+
+/// The rows in memory. None while nobody knows whether the last change has reached the disk.
+type Rows = Option<BTreeMap<PartitionId, Partition>>;
+
+pub struct LocalMap {
+    store: Arc<dyn Store>,
+    identity: Identity,
+    rows: RwLock<Rows>,
+    /// Held while a change is made, with the version of the head as far as it is known.
+    changing: tokio::sync::Mutex<u64>,
+}
+
+impl LocalMap {
+    /// Makes an empty store a shard. A store that is this shard already stays as it is; one that is another is refused.
+    pub async fn init(store: &Arc<dyn Store>, identity: Identity) -> Result<()> {
+        match read_identity(&*store.snapshot()).await? {
+            Some(found) if found == identity => Ok(()),
+            Some(found) => Err(wrong_shard(found, identity)),
+            None => {
+                let Identity { catalog, shard } = identity;
+                let row = IdentityRow { format: SHARD_FORMAT, catalog, shard };
+                let writes = vec![
+                    Write::Put(identity_key(), encode(&row)),
+                    Write::Put(head_key(0), encode(&HeadRow { finished_below: 0 })),
+                ];
+                store.begin(vec![]).await?.commit(writes).await
+            }
+        }
+    }
+
+    /// Reads the map of a store that `init` has made a shard.
+    pub async fn open(store: Arc<dyn Store>) -> Result<Self> {
+        let snapshot = store.snapshot();
+        let identity = read_identity(&*snapshot).await?.ok_or_else(|| {
+            Error::not_found("shard-blank", "the store is not a shard: it has no identity")
+        })?;
+        let (version, _) = read_head(&*snapshot).await?;
+        let rows = read_rows(&*snapshot).await?;
+        Ok(Self {
+            store,
+            identity,
+            rows: RwLock::new(Some(rows)),
+            changing: tokio::sync::Mutex::new(version),
+        })
+    }
+
+    pub fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// Refuses a store that is another shard than the one meant.
+    pub fn expect(&self, identity: Identity) -> Result<()> {
+        if self.identity == identity { Ok(()) } else { Err(wrong_shard(self.identity, identity)) }
+    }
+
+    /// Whether this shard holds the partition at exactly this epoch, in a state that allows the access.
+    pub fn check(&self, partition: PartitionId, epoch: Epoch, access: Access) -> Result<Held> {
+        let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
+        let row = rows.as_ref().ok_or_else(unknown)?.get(&partition);
+        let Some(row) = row.filter(|row| row.epoch == epoch) else {
+            let found = row.map_or("not here".into(), |row| format!("at epoch {}", row.epoch));
+            return Err(Error::moved(format!(
+                "routed to partition {partition} at epoch {epoch}, which is {found} on shard {}",
+                self.identity.shard
+            )));
+        };
+        match (row.state, access) {
+            (PartitionState::Offline, _) => Err(Error::unavailable(
+                "partition-offline",
+                format!("partition {partition} is offline"),
+            )),
+            (PartitionState::ReadOnly, Access::Write) => Err(Error::unavailable(
+                "partition-read-only",
+                format!("partition {partition} is read-only"),
+            )),
+            (PartitionState::Online, _) | (PartitionState::ReadOnly, Access::Read) => Ok(Held {
+                guard: row_key(partition, epoch),
+                container: row.container,
+                routes: row.routes.clone(),
+            }),
+        }
+    }
+
+    pub fn get(&self, partition: PartitionId) -> Result<Option<Partition>> {
+        let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(rows.as_ref().ok_or_else(unknown)?.get(&partition).cloned())
+    }
+
+    /// All partitions of this shard, by id.
+    pub fn partitions(&self) -> Result<Vec<Partition>> {
+        let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(rows.as_ref().ok_or_else(unknown)?.values().cloned().collect())
+    }
+
+    /// Below this number the shard refuses operations. A catalog whose version is lower has lost its memory.
+    pub async fn finished_below(&self) -> Result<u64> {
+        Ok(read_head(&*self.store.snapshot()).await?.1.finished_below)
+    }
+
+    /// Makes the change, once: again is fine, and too late is refused (`operation-stale`). A shard that is not as the
+    /// operation expects is refused too (`local-map-differs`), for an operator to decide.
+    pub async fn apply(&self, change: &LocalChange) -> Result<()> {
+        let mut version = self.changing.lock().await;
+        let mut tries = 1;
+        loop {
+            match self.try_apply(&mut version, change).await {
+                // Another process was faster, or the store lost its answer: what is on disk now decides.
+                Err(error) if may_have_happened(&error) && tries < APPLY_TRIES_MAX => tries += 1,
+                result => return result,
+            }
+        }
+    }
+
+    async fn try_apply(&self, version: &mut u64, change: &LocalChange) -> Result<()> {
+        if self.is_unknown() {
+            *version = self.load().await?;
+        }
+        let txn = match self.store.begin(vec![head_key(*version)]).await {
+            Err(error) if error.is_moved() => {
+                self.forget();
+                return Err(error);
+            }
+            begun => begun?,
+        };
+        let (_, head) = read_head(&*txn).await?;
+        if change.operation < head.finished_below {
+            let message = format!("operation {} was finished long ago", change.operation);
+            return Err(Error::precondition("operation-stale", message));
+        }
+        if txn.get(&applied_key(change.operation)).await?.is_some() {
+            return Ok(());
+        }
+        let dropped = self.dropped(change)?;
+        let finished_below = head.finished_below.max(change.finished_below);
+        let mut writes = self.writes(change, &dropped);
+        writes.extend(forget_applied(&*txn, finished_below).await?);
+        writes.push(Write::Delete(head_key(*version)));
+        writes.push(Write::Put(head_key(*version + 1), encode(&HeadRow { finished_below })));
+        let doubt = Doubt { map: self };
+        txn.commit(writes).await?;
+        *version += 1;
+        self.publish(change, &dropped);
+        doubt.settle();
+        Ok(())
+    }
+
+    /// Reads the rows again after a change whose outcome was not known. Does nothing if they are known.
+    pub async fn refresh(&self) -> Result<()> {
+        let mut version = self.changing.lock().await;
+        if self.is_unknown() {
+            *version = self.load().await?;
+        }
+        Ok(())
+    }
+
+    /// What is to be deleted here.
+    pub async fn garbage(&self) -> Result<Vec<Garbage>> {
+        let items = scan_all(&*self.store.snapshot(), Space::GARBAGE).await?;
+        items.into_iter().map(|(_, row)| decode(row)).collect()
+    }
+
+    /// The key that must exist when a slice of this garbage is deleted, so that nobody deletes what came after it.
+    pub fn garbage_guard(id: u64) -> Bytes {
+        layout::key(ContainerId::SYSTEM, Space::GARBAGE, &id.to_be_bytes())
+    }
+
+    /// Says that this garbage is deleted. Again is fine.
+    pub async fn garbage_done(&self, id: u64) -> Result<()> {
+        let key = Self::garbage_guard(id);
+        if self.store.snapshot().get(&key).await?.is_none() {
+            return Ok(());
+        }
+        self.store.begin(vec![]).await?.commit(vec![Write::Delete(key)]).await
+    }
+
+    /// The rows that the change takes away. They must be there, unless it is a repair.
+    fn dropped(&self, change: &LocalChange) -> Result<Vec<(PartitionId, Epoch)>> {
+        let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
+        let rows = rows.as_ref().ok_or_else(unknown)?;
+        let ids = change.puts.iter().map(|put| put.id);
+        if change.forced {
+            let ids = ids.chain(change.drops.iter().map(|(id, _)| *id));
+            return Ok(ids.filter_map(|id| rows.get(&id)).map(|row| (row.id, row.epoch)).collect());
+        }
+        let present = |(id, epoch): &(PartitionId, Epoch)| {
+            rows.get(id).is_some_and(|row| row.epoch == *epoch)
+        };
+        let replaced: BTreeSet<PartitionId> = change.drops.iter().map(|(id, _)| *id).collect();
+        let missing = change.drops.iter().find(|row| !present(row)).map(|(id, _)| *id);
+        let extra = ids.filter(|id| rows.contains_key(id)).find(|id| !replaced.contains(id));
+        match missing.or(extra) {
+            None => Ok(change.drops.clone()),
+            Some(partition) => Err(Error::precondition(
+                "local-map-differs",
+                format!(
+                    "operation {} does not fit partition {partition} as shard {} has it",
+                    change.operation, self.identity.shard
+                ),
+            )),
+        }
+    }
+
+    fn writes(&self, change: &LocalChange, dropped: &[(PartitionId, Epoch)]) -> Vec<Write> {
+        let drops = dropped.iter().map(|(id, epoch)| Write::Delete(row_key(*id, *epoch)));
+        let puts = change.puts.iter().map(|put| {
+            assert_eq!(put.shard, self.identity.shard, "a row of another shard");
+            Write::Put(row_key(put.id, put.epoch), encode(put))
+        });
+        let garbage = change
+            .garbage
+            .iter()
+            .map(|garbage| Write::Put(Self::garbage_guard(garbage.id), encode(garbage)));
+        let applied = Write::Put(applied_key(change.operation), Bytes::new());
+        drops.chain(puts).chain(garbage).chain([applied]).collect()
+    }
+
+    fn publish(&self, change: &LocalChange, dropped: &[(PartitionId, Epoch)]) {
+        let mut rows = self.rows.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(rows) = rows.as_mut() else { return };
+        for (id, _) in dropped {
+            rows.remove(id);
+        }
+        rows.extend(change.puts.iter().map(|put| (put.id, put.clone())));
+    }
+
+    fn is_unknown(&self) -> bool {
+        self.rows.read().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
+    fn forget(&self) {
+        *self.rows.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Reads all rows into memory and answers the version of the head. Called with `changing` held.
+    async fn load(&self) -> Result<u64> {
+        let snapshot = self.store.snapshot();
+        let (version, _) = read_head(&*snapshot).await?;
+        let rows = read_rows(&*snapshot).await?;
+        *self.rows.write().unwrap_or_else(PoisonError::into_inner) = Some(rows);
+        Ok(version)
+    }
+}
+
+/// Stands while a commit is on its way. If it falls, by an error or because the caller went away, nobody knows what is on
+/// disk, and the rows in memory may not be trusted.
+struct Doubt<'a> {
+    map: &'a LocalMap,
+}
+
+impl Doubt<'_> {
+    fn settle(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Doubt<'_> {
+    fn drop(&mut self) {
+        self.map.forget();
+    }
+}
+
+fn may_have_happened(error: &Error) -> bool {
+    matches!(error.kind(), Kind::Moved | Kind::Unavailable { .. })
+}
+
+fn unknown() -> Error {
+    Error::unavailable("local-map-unknown", "the last change of the local map is not settled yet")
+}
+
+fn wrong_shard(found: Identity, meant: Identity) -> Error {
+    let name = |it: Identity| format!("shard {} of catalog {}", it.shard, it.catalog);
+    let message = format!("the store is {}, not {}", name(found), name(meant));
+    Error::precondition("wrong-shard", message)
+}

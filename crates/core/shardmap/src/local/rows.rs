@@ -1,0 +1,98 @@
+//! Keys and rows of the local map in the shard's store.
+
+use std::collections::BTreeMap;
+
+use bytes::{BufMut, Bytes};
+use lazuli_env::Id;
+use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result, Write, after_key};
+
+use super::Identity;
+use crate::layout::{self, Space};
+use crate::record::{decode, record_fields};
+use crate::{ContainerId, Epoch, Partition, PartitionId, ShardId};
+
+/// The format of a shard's keys and rows. A shard of a newer one is refused.
+pub const SHARD_FORMAT: u32 = 1;
+
+pub(super) struct IdentityRow {
+    pub(super) format: u32,
+    pub(super) catalog: Id,
+    pub(super) shard: ShardId,
+}
+
+pub(super) struct HeadRow {
+    pub(super) finished_below: u64,
+}
+
+record_fields!(IdentityRow { format, catalog, shard });
+record_fields!(HeadRow { finished_below });
+
+pub(super) fn identity_key() -> Bytes {
+    layout::prefix(ContainerId::SYSTEM, Space::IDENTITY)
+}
+
+pub(super) fn head_key(version: u64) -> Bytes {
+    layout::key(ContainerId::SYSTEM, Space::LOCAL_HEAD, &version.to_be_bytes())
+}
+
+pub(super) fn applied_key(operation: u64) -> Bytes {
+    layout::key(ContainerId::SYSTEM, Space::APPLIED, &operation.to_be_bytes())
+}
+
+pub(super) fn row_key(partition: PartitionId, epoch: Epoch) -> Bytes {
+    let mut key = layout::start(ContainerId::SYSTEM, Space::LOCAL_MAP, 16);
+    key.put_u64(partition.0);
+    key.put_u64(epoch.0);
+    key.freeze()
+}
+
+pub(super) async fn read_identity(reader: &dyn Reader) -> Result<Option<Identity>> {
+    let Some(row) = reader.get(&identity_key()).await? else { return Ok(None) };
+    let row: IdentityRow = decode(row)?;
+    if row.format > SHARD_FORMAT {
+        let message =
+            format!("a shard of format {}; this version knows {SHARD_FORMAT}", row.format);
+        return Err(Error::invalid("format-unknown", message));
+    }
+    Ok(Some(Identity { catalog: row.catalog, shard: row.shard }))
+}
+
+/// The one live row of the head. Walks backward, because older versions may still be in the way of a forward scan.
+pub(super) async fn read_head(reader: &dyn Reader) -> Result<(u64, HeadRow)> {
+    let range = KeyRange::prefix(layout::prefix(ContainerId::SYSTEM, Space::LOCAL_HEAD));
+    let page = reader.scan(&range, Direction::Backward, PageLimit::items(1)).await?;
+    let lost = || Error::corrupt("row-corrupt", "the shard's local map has no head");
+    let (key, row) = page.items.into_iter().next().ok_or_else(lost)?;
+    let (_, version) = key.split_last_chunk::<8>().ok_or_else(lost)?;
+    Ok((u64::from_be_bytes(*version), decode(row)?))
+}
+
+pub(super) async fn read_rows(reader: &dyn Reader) -> Result<BTreeMap<PartitionId, Partition>> {
+    let mut rows = BTreeMap::new();
+    for (_, row) in scan_all(reader, Space::LOCAL_MAP).await? {
+        let partition: Partition = decode(row)?;
+        rows.insert(partition.id, partition);
+    }
+    Ok(rows)
+}
+
+/// Deletions of the marks of operations that are finished everywhere.
+pub(super) async fn forget_applied(reader: &dyn Reader, finished_below: u64) -> Result<Vec<Write>> {
+    let start = layout::prefix(ContainerId::SYSTEM, Space::APPLIED);
+    let range = KeyRange::new(start, Some(applied_key(finished_below)));
+    let page = reader.scan(&range, Direction::Forward, PageLimit::MAX).await?;
+    Ok(page.items.into_iter().map(|(key, _)| Write::Delete(key)).collect())
+}
+
+pub(super) async fn scan_all(reader: &dyn Reader, space: Space) -> Result<Vec<(Bytes, Bytes)>> {
+    let mut range = KeyRange::prefix(layout::prefix(ContainerId::SYSTEM, space));
+    let mut items = Vec::new();
+    loop {
+        let page = reader.scan(&range, Direction::Forward, PageLimit::MAX).await?;
+        items.extend(page.items);
+        match items.last() {
+            Some((key, _)) if page.more => range.start = after_key(key),
+            _ => return Ok(items),
+        }
+    }
+}
