@@ -4,5 +4,9 @@
 //! (`start`), and takes them apart again (`stop`).
 
 pub mod accounts;
+pub mod failure;
+pub mod folder;
+pub mod logging;
 pub mod secret;
 pub mod settings;
+pub mod token;

@@ -1,0 +1,52 @@
+//! Why the server did not start, or an admin request was refused: a stable code, a sentence, and what to do about it.
+
+use std::fmt;
+
+/// A failure as operators see it, on the terminal and in the admin API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    code: &'static str,
+    message: String,
+    hint: Option<String>,
+}
+
+pub type Result<T> = std::result::Result<T, Failure>;
+
+impl Failure {
+    pub fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), hint: None }
+    }
+
+    /// Says what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub fn code(&self) -> &'static str {
+        self.code
+    }
+
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    pub fn what_to_do(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<lazuli_store::Error> for Failure {
+    fn from(error: lazuli_store::Error) -> Self {
+        Self::new(error.code(), error.message())
+    }
+}
