@@ -1,1 +1,22 @@
-//! The default store: one fjall database per shard.
+//! The default store: one fjall database, one directory, one committing thread per shard.
+//!
+//! Reading order: `layout` (files, lock, format), `queue` and `committer` (how writes become batches), `state` and
+//! `reader` (what readers see), `marker` (how the store knows what it has answered).
+//!
+//! Everything lives in one keyspace of the engine: a keyspace that nobody writes to would keep its journals for ever.
+
+mod committer;
+mod error;
+mod layout;
+mod marker;
+mod open;
+mod queue;
+mod reader;
+mod settings;
+mod size;
+mod state;
+mod store;
+
+pub use layout::FORMAT;
+pub use settings::{Durability, JOURNAL_BYTES_LEAST, RELAXED_SYNC_MS_MAX, Settings};
+pub use store::EmbeddedStore;

@@ -1,0 +1,121 @@
+//! What the store writes for itself: a numbered marker in every batch, and beside the engine's files the number of the
+//! last batch that is known to be on disk.
+//!
+//! Together they tell a torn tail, which nobody was promised, from the loss of something that was answered.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use bytes::Bytes;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The id of a store, drawn when it is created. It makes the marker's key one that no caller can know.
+pub(crate) type StoreId = [u8; 16];
+
+const KEY_PREFIX: &[u8] = b"\xff\xff\xff\xfflazuli-commit\0";
+pub(crate) const VALUE_BYTES: usize = 24;
+
+/// The key of the marker of a store. It sorts behind everything that the engine above writes.
+pub(crate) fn key(id: &StoreId) -> Bytes {
+    [KEY_PREFIX, id].concat().into()
+}
+
+/// The first item of every batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Marker {
+    /// Counts the batches of a store, from 1, without a gap.
+    pub(crate) number: u64,
+    /// The last batch that was on disk before this one was written.
+    pub(crate) synced: u64,
+    /// The engine's sequence number of this batch is not below this one, and that of the batch before it is.
+    pub(crate) sequence_least: u64,
+}
+
+impl Marker {
+    pub(crate) fn encode(&self) -> [u8; VALUE_BYTES] {
+        let mut bytes = [0; VALUE_BYTES];
+        bytes[..8].copy_from_slice(&self.number.to_be_bytes());
+        bytes[8..16].copy_from_slice(&self.synced.to_be_bytes());
+        bytes[16..].copy_from_slice(&self.sequence_least.to_be_bytes());
+        bytes
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; VALUE_BYTES] = bytes.try_into().ok()?;
+        let word = |at: usize| u64_at(bytes, at);
+        Some(Self { number: word(0), synced: word(8), sequence_least: word(16) })
+    }
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    bytes[at..at + 8].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+/// The file with the number of the last batch that is on disk and answered, or about to be.
+///
+/// It is written without a sync of its own: after a crash of the machine it may be old or missing, which only makes the
+/// next start less strict. It is never ahead of the journal.
+pub(crate) struct Answered {
+    file: File,
+}
+
+const ANSWERED_BYTES: usize = 16;
+
+impl Answered {
+    pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        Ok(Self { file })
+    }
+
+    /// The number last written; 0 if there is none that can be trusted.
+    pub(crate) fn read(path: &Path) -> std::io::Result<u64> {
+        let mut bytes = [0; ANSWERED_BYTES];
+        let read = File::open(path).and_then(|mut file| file.read_exact(&mut bytes));
+        match read {
+            Ok(()) if u64_at(&bytes, 8) == xxh3_64(&bytes[..8]) => Ok(u64_at(&bytes, 0)),
+            Ok(()) => Ok(0),
+            Err(error) => match error.kind() {
+                std::io::ErrorKind::NotFound | std::io::ErrorKind::UnexpectedEof => Ok(0),
+                _ => Err(error),
+            },
+        }
+    }
+
+    pub(crate) fn write(&mut self, number: u64) -> std::io::Result<()> {
+        let number = number.to_be_bytes();
+        let mut bytes = [0; ANSWERED_BYTES];
+        bytes[..8].copy_from_slice(&number);
+        bytes[8..].copy_from_slice(&xxh3_64(&number).to_be_bytes());
+        self.file.seek(SeekFrom::Start(0))?;
+        self.file.write_all(&bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_marker_survives_the_round_trip() {
+        let marker = Marker { number: 7, synced: u64::MAX, sequence_least: 1 << 40 };
+        assert_eq!(Marker::decode(&marker.encode()), Some(marker));
+        assert_eq!(Marker::decode(&marker.encode()[1..]), None);
+    }
+
+    #[test]
+    fn a_damaged_answered_file_counts_as_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("answered");
+        assert_eq!(Answered::read(&path).unwrap(), 0);
+        Answered::open(&path).unwrap().write(77).unwrap();
+        assert_eq!(Answered::read(&path).unwrap(), 77);
+        for at in 0..ANSWERED_BYTES {
+            let mut bytes = std::fs::read(&path).unwrap();
+            bytes[at] ^= 1;
+            std::fs::write(folder.path().join("flipped"), bytes).unwrap();
+            assert_eq!(Answered::read(&folder.path().join("flipped")).unwrap(), 0);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Snapshots and transactions: reads go straight to the engine, commits to the queue.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use fjall::{Guard, Readable, Snapshot};
+use lazuli_env::BoxFuture;
+use lazuli_store::{
+    Direction, Error, KeyRange, Page, PageLimit, Reader, Result, Txn, Write, check_sizes,
+};
+
+use crate::error::from_engine;
+use crate::queue::Queue;
+use crate::state::State;
+
+/// The store as it was after some batch.
+pub(crate) struct View {
+    state: Arc<State>,
+    snapshot: Arc<Snapshot>,
+}
+
+impl View {
+    pub(crate) fn newest(state: &Arc<State>) -> Self {
+        Self { snapshot: state.published(), state: state.clone() }
+    }
+
+    pub(crate) fn exists(&self, key: &[u8]) -> Result<bool> {
+        self.state.check()?;
+        if key == self.state.marker {
+            return Ok(false);
+        }
+        let found = self.snapshot.contains_key(&self.state.keyspace, key);
+        found.map_err(|error| from_engine(&error))
+    }
+
+    fn find(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.state.check()?;
+        if key == self.state.marker {
+            return Ok(None);
+        }
+        let found = self.snapshot.get(&self.state.keyspace, key);
+        found.map(|value| value.map(Bytes::from)).map_err(|error| from_engine(&error))
+    }
+
+    /// The items of a range, with the store's own among them.
+    fn walk(&self, range: &KeyRange) -> fjall::Iter {
+        let end = range.end.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let bounds = (Bound::Included(&range.start), end);
+        self.snapshot.range::<Bytes, _>(&self.state.keyspace, bounds)
+    }
+
+    fn page(&self, range: &KeyRange, direction: Direction, limit: PageLimit) -> Result<Page> {
+        self.state.check()?;
+        if range.is_empty() {
+            return Ok(Page::default());
+        }
+        let walk = self.walk(range);
+        match direction {
+            Direction::Forward => self.fill(walk, limit),
+            Direction::Backward => self.fill(walk.rev(), limit),
+        }
+    }
+
+    fn fill(&self, walk: impl Iterator<Item = Guard>, limit: PageLimit) -> Result<Page> {
+        let mut page = Page::default();
+        let mut bytes = 0;
+        for item in walk {
+            let (key, value) = item.into_inner().map_err(|error| from_engine(&error))?;
+            if key == self.state.marker {
+                continue;
+            }
+            let size = key.len() + value.len();
+            if limit.is_full(page.items.len(), bytes, size) {
+                page.more = true;
+                break;
+            }
+            bytes += size;
+            page.items.push((key.into(), value.into()));
+        }
+        Ok(page)
+    }
+
+    /// The first keys of a range, up to `keys_max` of them and about `bytes_max` bytes.
+    pub(crate) fn keys(
+        &self,
+        range: &KeyRange,
+        keys_max: usize,
+        bytes_max: usize,
+    ) -> Result<Vec<Bytes>> {
+        self.state.check()?;
+        let mut keys = Vec::new();
+        let mut bytes = 0;
+        if range.is_empty() {
+            return Ok(keys);
+        }
+        for item in self.walk(range) {
+            if keys.len() >= keys_max || bytes >= bytes_max {
+                break;
+            }
+            let key = item.key().map_err(|error| from_engine(&error))?;
+            if key != self.state.marker {
+                bytes += key.len();
+                keys.push(key.into());
+            }
+        }
+        Ok(keys)
+    }
+
+    /// The bytes of the first items of a range, and whether those are all.
+    pub(crate) fn measure(&self, range: &KeyRange, items_max: usize) -> Result<(u64, bool)> {
+        self.state.check()?;
+        let mut bytes = 0;
+        if range.is_empty() {
+            return Ok((0, true));
+        }
+        for (count, item) in self.walk(range).enumerate() {
+            if count == items_max {
+                return Ok((bytes, false));
+            }
+            let (key, value) = item.into_inner().map_err(|error| from_engine(&error))?;
+            bytes += (key.len() + value.len()) as u64;
+        }
+        Ok((bytes, true))
+    }
+}
+
+impl Reader for View {
+    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Bytes>>> {
+        Box::pin(std::future::ready(self.find(key)))
+    }
+
+    fn scan<'a>(
+        &'a self,
+        range: &'a KeyRange,
+        direction: Direction,
+        limit: PageLimit,
+    ) -> BoxFuture<'a, Result<Page>> {
+        Box::pin(async move { self.page(range, direction, limit) })
+    }
+}
+
+/// A transaction is a view, its guards, and the way to the committer.
+pub(crate) struct EmbeddedTxn {
+    pub(crate) view: View,
+    pub(crate) guards: Vec<Bytes>,
+    pub(crate) queue: Arc<Queue>,
+}
+
+impl Reader for EmbeddedTxn {
+    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Bytes>>> {
+        self.view.get(key)
+    }
+
+    fn scan<'a>(
+        &'a self,
+        range: &'a KeyRange,
+        direction: Direction,
+        limit: PageLimit,
+    ) -> BoxFuture<'a, Result<Page>> {
+        self.view.scan(range, direction, limit)
+    }
+}
+
+impl Txn for EmbeddedTxn {
+    fn commit(self: Box<Self>, writes: Vec<Write>) -> BoxFuture<'static, Result<()>> {
+        Box::pin(async move {
+            let Self { view, guards, queue } = *self;
+            check_writes(&view.state, &writes)?;
+            // A snapshot that waits for a sync only holds back the collection of old versions.
+            drop(view);
+            queue.commit(guards, writes).await
+        })
+    }
+}
+
+/// Refuses what the engine or the store itself could not take.
+pub(crate) fn check_writes(state: &State, writes: &[Write]) -> Result<()> {
+    check_sizes(writes)?;
+    for write in writes {
+        if write.key().is_empty() {
+            return Err(Error::invalid("key-empty", "a key must have at least one byte"));
+        }
+        if write.key() == &state.marker {
+            return Err(Error::invalid("key-reserved", "this key is the store's own"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,42 @@
+//! How a store behaves. Plain data: whoever starts the store reads it from wherever settings come from.
+
+/// When a commit is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// After its bytes are on disk. Nothing answered is ever lost.
+    Synced,
+    /// After its bytes are handed to the operating system, which are on disk at most [`RELAXED_SYNC_MS_MAX`] later.
+    /// A crash of the process loses nothing; a crash of the machine may lose the last moment, but never half a commit.
+    Relaxed,
+}
+
+/// How long a relaxed commit may wait for its bytes to be on disk.
+pub const RELAXED_SYNC_MS_MAX: u64 = 100;
+
+/// The least that the engine allows for its journals.
+pub const JOURNAL_BYTES_LEAST: u64 = 64 * 1024 * 1024;
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Memory for blocks that were read from tables.
+    pub cache_bytes: u64,
+    /// Over this much in sealed journals the engine writes out memtables early. At least [`JOURNAL_BYTES_LEAST`].
+    pub journal_bytes_max: u64,
+    /// How much a memtable gathers before it becomes a table. Taken when a store is created, fixed from then on.
+    pub memtable_bytes: u64,
+    pub durability: Durability,
+    /// Threads that write tables and compact them.
+    pub workers: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            cache_bytes: 64 * 1024 * 1024,
+            journal_bytes_max: JOURNAL_BYTES_LEAST,
+            memtable_bytes: 16 * 1024 * 1024,
+            durability: Durability::Synced,
+            workers: 2,
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Roughly how much of the disk a range takes: exact for small ranges, by tables for large ones.
+
+use bytes::Bytes;
+use fjall::{AbstractTree, Keyspace};
+use lazuli_store::{KeyRange, Result};
+
+use crate::reader::View;
+
+/// Ranges up to this many items are walked. More than that is worth an estimate only.
+const WALK_ITEMS_MAX: usize = 10_000;
+
+pub(crate) fn size(view: &View, keyspace: &Keyspace, range: &KeyRange) -> Result<u64> {
+    let (walked, complete) = view.measure(range, WALK_ITEMS_MAX)?;
+    if complete {
+        return Ok(walked);
+    }
+    // Memtables are left out: what they add to a large range is small, and soon in tables.
+    let version = keyspace.tree.current_version();
+    let tables = version.iter_tables().map(|table| {
+        let keys = &table.metadata.key_range;
+        let share = share(range, keys.min(), keys.max());
+        (table.metadata.file_size as f64 * share) as u64
+    });
+    Ok(tables.sum::<u64>().max(walked))
+}
+
+/// Which part of the keys from `min` to `max` is in the range, as if they lay evenly.
+fn share(range: &KeyRange, min: &[u8], max: &[u8]) -> f64 {
+    let same = min.iter().zip(max).take_while(|(a, b)| a == b).count();
+    let place = |key: &[u8]| match key.get(..same) {
+        Some(start) if start == &min[..same] => number(&key[same..]),
+        _ if key < min => 0.0,
+        _ => number(&[0xff; 8]),
+    };
+    let (low, high) = (place(min), place(max));
+    let start = place(&range.start).clamp(low, high);
+    let end = range.end.as_ref().map_or(high, |end: &Bytes| place(end).clamp(low, high));
+    if high > low {
+        ((end - start) / (high - low)).max(0.0)
+    } else {
+        f64::from(range.contains(min))
+    }
+}
+
+/// The first eight bytes as a number.
+fn number(bytes: &[u8]) -> f64 {
+    let padded = bytes.iter().copied().chain(std::iter::repeat(0)).take(8);
+    padded.fold(0u64, |number, byte| number << 8 | u64::from(byte)) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_between_nothing_and_all() {
+        let range = |start: &'static str, end: &'static str| KeyRange::new(start, Some(end.into()));
+        let cases = [
+            (range("key-a", "key-z"), 1.0),
+            (range("key-c", "key-d"), 0.0),
+            (range("a", "b"), 0.0),
+            (range("a", "z"), 1.0),
+            (range("z", "zz"), 0.0),
+        ];
+        for (range, expected) in cases {
+            let share = share(&range, b"key-m0", b"key-m9");
+            assert!((share - expected).abs() < 0.01, "{range:?}: {share}");
+        }
+        let half = share(&range("key-m0", "key-m5"), b"key-m0", b"key-m9");
+        assert!((0.4..0.7).contains(&half), "{half}");
+        assert_eq!(share(&KeyRange::all(), b"a", b"a"), 1.0);
+    }
+}

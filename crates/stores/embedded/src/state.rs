@@ -1,0 +1,64 @@
+//! What readers, transactions and the committer share: the open engine, the snapshot that is shown, and whether
+//! something has failed.
+
+use std::fmt::Display;
+use std::fs::File;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use bytes::Bytes;
+use fjall::{Database, Keyspace, PersistMode, Snapshot};
+use lazuli_store::{Error, Result};
+
+use crate::error::POISONED;
+
+/// Fields are dropped in this order: the lock must outlive the engine.
+pub(crate) struct State {
+    published: RwLock<Arc<Snapshot>>,
+    pub(crate) keyspace: Keyspace,
+    pub(crate) db: Database,
+    /// The store's own key, which no caller may see.
+    pub(crate) marker: Bytes,
+    failed: OnceLock<Error>,
+    _lock: File,
+}
+
+impl State {
+    pub(crate) fn new(db: Database, keyspace: Keyspace, marker: Bytes, lock: File) -> Self {
+        let published = RwLock::new(Arc::new(db.snapshot()));
+        Self { published, keyspace, db, marker, failed: OnceLock::new(), _lock: lock }
+    }
+
+    /// The newest state that holds only whole batches.
+    ///
+    /// The engine's own newest snapshot may show half a batch: a table that is finished while a batch is applied
+    /// moves the visible sequence number past it.
+    pub(crate) fn published(&self) -> Arc<Snapshot> {
+        self.published.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Shows what is written so far. Only the committer calls it, between two batches.
+    pub(crate) fn publish(&self) {
+        let snapshot = Arc::new(self.db.snapshot());
+        let mut published = self.published.write().unwrap_or_else(PoisonError::into_inner);
+        let old = std::mem::replace(&mut *published, snapshot);
+        drop(published);
+        // Closing the old one may collect garbage, which readers must not wait for.
+        drop(old);
+    }
+
+    /// Remembers the first failure of a write. From then on everything answers with it.
+    pub(crate) fn fail(&self, cause: &dyn Display) -> Error {
+        let message = format!("{POISONED} (it was: {cause})");
+        self.failed.get_or_init(|| Error::unavailable("store-failed", message)).clone()
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
+    }
+
+    /// Asks the engine too, whose workers may have failed behind our back.
+    pub(crate) fn check_engine(&self) -> Result<()> {
+        self.check()?;
+        self.db.persist(PersistMode::Buffer).map_err(|error| self.fail(&error))
+    }
+}

@@ -1,0 +1,164 @@
+//! The store itself: opens, hands out views and transactions, closes.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bytes::Bytes;
+use lazuli_env::BoxFuture;
+use lazuli_store::limits::COMMIT_BYTES_MAX;
+use lazuli_store::{Error, Item, KeyRange, Reader, Result, Store, Txn, Write};
+
+use crate::committer::Committer;
+use crate::error::{from_engine, from_io};
+use crate::open::{self, Opened};
+use crate::queue::Queue;
+use crate::reader::{EmbeddedTxn, View, check_writes};
+use crate::settings::Settings;
+use crate::size;
+use crate::state::State;
+
+/// How much of an ingestion is one batch: large enough that its sync does not count, small enough to be gentle.
+const INGEST_BATCH_BYTES: usize = 4 * 1024 * 1024;
+/// How often closing looks whether the last memtable has become a table.
+const FLUSH_LOOK_MS: u64 = 2;
+
+/// A shard's store in a directory of its own. Views and transactions that outlive it keep the directory locked.
+pub struct EmbeddedStore {
+    state: Arc<State>,
+    queue: Arc<Queue>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl EmbeddedStore {
+    /// Opens the store at `path`, and creates it if there is none.
+    pub fn open(path: impl AsRef<Path>, settings: &Settings) -> Result<Self> {
+        let Opened { state, answered, number } = open::open(path.as_ref(), settings)?;
+        let state = Arc::new(state);
+        let queue = Arc::new(Queue::new());
+        let committer =
+            Committer::new(state.clone(), queue.clone(), settings.durability, answered, number);
+        let thread = std::thread::Builder::new()
+            .name("lazuli:committer".to_owned())
+            .spawn(move || committer.run())
+            .map_err(|error| from_io("the committer's thread", &error))?;
+        Ok(Self { state, queue, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Lets what waits be written, then ends the committer.
+    fn stop(&self) {
+        self.queue.close();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // A panic in there has been answered to those who waited.
+            let _ = thread.join();
+        }
+    }
+
+    /// Turns the memtable into a table, so that the next start has no journal to replay.
+    fn flush(&self) -> Result<()> {
+        self.state.check_engine()?;
+        let keyspace = &self.state.keyspace;
+        keyspace.rotate_memtable().map_err(|error| from_engine(&error))?;
+        while keyspace.sealed_memtable_count() > 0 {
+            self.state.check_engine()?;
+            std::thread::sleep(Duration::from_millis(FLUSH_LOOK_MS));
+        }
+        Ok(())
+    }
+
+    async fn write(&self, writes: Vec<Write>) -> Result<()> {
+        check_writes(&self.state, &writes)?;
+        self.queue.commit(Vec::new(), writes).await
+    }
+
+    async fn ingest_all(&self, items: Vec<Item>) -> Result<()> {
+        if !items.is_sorted_by(|a, b| a.0 < b.0) {
+            return Err(Error::invalid("not-sorted", "ingested items must ascend by key"));
+        }
+        let writes: Vec<Write> = items.into_iter().map(|(k, v)| Write::Put(k, v)).collect();
+        for write in &writes {
+            check_writes(&self.state, std::slice::from_ref(write))?;
+        }
+        let mut batch = Vec::new();
+        let mut bytes = 0;
+        for write in writes {
+            bytes += write.bytes();
+            batch.push(write);
+            if bytes >= INGEST_BATCH_BYTES {
+                self.write(std::mem::take(&mut batch)).await?;
+                bytes = 0;
+            }
+        }
+        if batch.is_empty() { Ok(()) } else { self.write(batch).await }
+    }
+
+    async fn delete_keys(&self, range: &KeyRange, keys_max: usize) -> Result<usize> {
+        let mut deleted = 0;
+        // One round, unless the keys alone are more than a commit may hold.
+        loop {
+            let view = View::newest(&self.state);
+            let keys = view.keys(range, keys_max - deleted, COMMIT_BYTES_MAX / 2)?;
+            if keys.is_empty() {
+                return Ok(deleted);
+            }
+            let count = keys.len();
+            self.write(keys.into_iter().map(Write::Delete).collect()).await?;
+            deleted += count;
+            if deleted >= keys_max {
+                return Ok(deleted);
+            }
+        }
+    }
+}
+
+impl Drop for EmbeddedStore {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Store for EmbeddedStore {
+    fn snapshot(&self) -> Box<dyn Reader> {
+        Box::new(View::newest(&self.state))
+    }
+
+    fn begin(&self, guards: Vec<Bytes>) -> BoxFuture<'_, Result<Box<dyn Txn>>> {
+        let begin = || {
+            let view = View::newest(&self.state);
+            for guard in &guards {
+                if !view.exists(guard)? {
+                    return Err(Error::moved("the guard of this transaction is gone"));
+                }
+            }
+            let txn: Box<dyn Txn> =
+                Box::new(EmbeddedTxn { view, guards, queue: self.queue.clone() });
+            Ok(txn)
+        };
+        Box::pin(std::future::ready(begin()))
+    }
+
+    fn ingest(&self, items: Vec<Item>) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.ingest_all(items))
+    }
+
+    fn delete_range<'a>(
+        &'a self,
+        range: &'a KeyRange,
+        keys_max: usize,
+    ) -> BoxFuture<'a, Result<usize>> {
+        Box::pin(self.delete_keys(range, keys_max))
+    }
+
+    fn size<'a>(&'a self, range: &'a KeyRange) -> BoxFuture<'a, Result<u64>> {
+        Box::pin(async move { size::size(&View::newest(&self.state), &self.state.keyspace, range) })
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            self.stop();
+            self.flush()
+        })
+    }
+}
