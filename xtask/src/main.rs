@@ -1,1 +1,112 @@
-fn main() {}
+//! The one door to all tooling: `cargo xtask <command>`.
+//!
+//! Every command runs on a clean clone with nothing but Rust, Python 3, Node and Debian's packages: it fetches what it
+//! needs at pinned versions into the target folder, takes free ports, waits for readiness instead of sleeping, and
+//! ends the processes it started however it ends itself.
+
+mod arguments;
+mod bench;
+mod conformance;
+mod crash;
+mod emulator;
+mod process;
+mod python;
+mod server;
+mod sim;
+mod steps;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use arguments::Arguments;
+
+/// Why a command did not do what it was asked for. The exit codes are those of `lazuli` itself: 1 failed, 2 wrong usage.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Failed(String),
+    Usage(String),
+}
+
+impl Failure {
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self::Failed(message.into())
+    }
+}
+
+pub(crate) type Result<T = ()> = std::result::Result<T, Failure>;
+
+struct Command {
+    name: &'static str,
+    usage: &'static str,
+    what: &'static str,
+    run: fn(Arguments) -> Result,
+}
+
+const COMMANDS: &[Command] = &[
+    Command {
+        name: "test",
+        usage: "[--only STEP] [--list]",
+        what: "everything that CI runs, in order; stops at the first failure",
+        run: steps::run,
+    },
+    Command {
+        name: "tidy",
+        usage: "",
+        what: "layers, sizes, names, leftovers, and what the documents point at",
+        run: tidy::run,
+    },
+    Command {
+        name: "sim",
+        usage: "[--seeds N] [--start N] [--scenario NAME] [--seed N]",
+        what: "the simulator: many seeds, or one of them again",
+        run: sim::run,
+    },
+    Command {
+        name: "conformance",
+        usage: "FRONT --sdk python [--target ours|azurite]",
+        what: "a front judged by an official SDK, on Lazuli or on the emulator",
+        run: conformance::run,
+    },
+    Command {
+        name: "crash",
+        usage: "[--rounds N]",
+        what: "kill -9 under 16 writers, restart, look for every answered write",
+        run: crash::run,
+    },
+    Command {
+        name: "bench",
+        usage: "[NAME]",
+        what: "the benchmarks in release mode; fails on a missed bound",
+        run: bench::run,
+    },
+];
+
+fn main() -> ExitCode {
+    let mut words = std::env::args().skip(1);
+    let name = words.next().unwrap_or_default();
+    let result = match COMMANDS.iter().find(|command| command.name == name) {
+        Some(command) => (command.run)(Arguments::new(words)),
+        None => Err(Failure::Usage(format!("there is no command '{name}'"))),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Failed(message)) => {
+            eprintln!("failed: {message}");
+            ExitCode::from(1)
+        }
+        Err(Failure::Usage(message)) => {
+            eprintln!("wrong usage: {message}\n\n{}", usage());
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn usage() -> String {
+    let mut text = String::from("usage:\n");
+    for command in COMMANDS {
+        let call = format!("cargo xtask {} {}", command.name, command.usage);
+        text.push_str(&format!("  {call:<74} {}\n", command.what));
+    }
+    text
+}

@@ -1,0 +1,55 @@
+"""What every conformance test starts from: the target it runs against, and clients of the official SDK for it.
+
+`cargo xtask conformance` starts the target and writes the file behind `--target-file`: a name, an account, its key and
+an endpoint for each front. Tests get what they need as fixtures and never know which target it is.
+"""
+
+import json
+import pathlib
+import uuid
+
+import pytest
+from azure.core.credentials import AzureNamedKeyCredential
+from azure.data.tables import TableServiceClient
+
+import gaps
+
+KNOWN_GAPS = pathlib.Path(__file__).parent.parent / "known_gaps.toml"
+
+
+def pytest_addoption(parser):
+    parser.addoption("--target-file", help="JSON: name, account, key, endpoints")
+
+
+def pytest_configure(config):
+    path = config.getoption("--target-file")
+    if path is None:
+        raise pytest.UsageError("run these tests by `cargo xtask conformance FRONT --sdk python`")
+    config.target = json.loads(pathlib.Path(path).read_text())
+    config.pluginmanager.register(gaps.Gaps(gaps.load(KNOWN_GAPS), config.target["name"]))
+
+
+@pytest.fixture(scope="session")
+def target(pytestconfig):
+    """The target as a dictionary: name, account, key, endpoints."""
+    return pytestconfig.target
+
+
+@pytest.fixture(scope="session")
+def tables_url(target):
+    """The address of the Tables front with the account in its path, as emulators have it."""
+    return f"{target['endpoints']['tables']}/{target['account']}"
+
+
+@pytest.fixture(scope="session")
+def tables(target, tables_url):
+    """A client of the Tables service that signs with the account's key and does not retry behind our back."""
+    credential = AzureNamedKeyCredential(target["account"], target["key"])
+    with TableServiceClient(tables_url, credential=credential, retry_total=0) as client:
+        yield client
+
+
+@pytest.fixture
+def table(tables):
+    """A fresh table with a name of its own. It stays: every run starts with fresh data."""
+    return tables.create_table(f"t{uuid.uuid4().hex}")

@@ -1,0 +1,138 @@
+//! `cargo xtask test`: everything that CI runs, one step after another.
+//!
+//! Cheap steps come first, so that a slip of the pen is told in seconds. The first failure ends the run; the summary
+//! says which steps passed, which one failed and which were not reached.
+
+use std::time::Instant;
+
+use crate::arguments::Arguments;
+use crate::workspace::{Workspace, cargo};
+use crate::{Failure, Result, process, sim, tidy};
+
+/// Seeds that the simulator runs in the test; `cargo xtask sim --seeds N` runs more.
+const SIM_SEEDS: u64 = 300;
+
+struct Step {
+    name: &'static str,
+    proves: &'static str,
+    run: fn() -> Result,
+}
+
+const STEPS: &[Step] = &[
+    Step { name: "fmt", proves: "the code is laid out by rustfmt", run: fmt },
+    Step { name: "clippy", proves: "no lint has anything to say", run: clippy },
+    Step {
+        name: "tidy",
+        proves: "layers, sizes, names and documents are in order",
+        run: tidy::check,
+    },
+    Step {
+        name: "cargo-test",
+        proves: "unit, property, store suite and doc tests pass",
+        run: cargo_test,
+    },
+    Step { name: "examples", proves: "the examples run to their end", run: examples },
+    Step { name: "sim", proves: "no seed finds a lost, doubled or torn write", run: simulation },
+];
+
+pub(crate) fn run(mut arguments: Arguments) -> Result {
+    let only = arguments.value("--only")?;
+    let list = arguments.flag("--list");
+    arguments.finish()?;
+    if list {
+        for step in STEPS {
+            println!("{:<14} {}", step.name, step.proves);
+        }
+        return Ok(());
+    }
+    let chosen: Vec<&Step> = match &only {
+        None => STEPS.iter().collect(),
+        Some(name) => STEPS.iter().filter(|step| step.name == name).collect(),
+    };
+    if chosen.is_empty() {
+        let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+        return Err(Failure::Usage(format!("--only takes one of: {}", names.join(", "))));
+    }
+    run_steps(&chosen)
+}
+
+fn run_steps(steps: &[&Step]) -> Result {
+    let mut summary = Vec::new();
+    let mut failure = None;
+    let mut passed = 0;
+    for step in steps {
+        if failure.is_some() {
+            summary.push(format!("  not run  {}", step.name));
+            continue;
+        }
+        println!("\n=== {}: {}", step.name, step.proves);
+        let start = Instant::now();
+        let result = (step.run)();
+        let seconds = start.elapsed().as_secs_f64();
+        match result {
+            Ok(()) => {
+                passed += 1;
+                println!("=== {} passed in {seconds:.1} s", step.name);
+                summary.push(format!("  passed   {:<14} {seconds:>7.1} s", step.name));
+            }
+            Err(Failure::Failed(message) | Failure::Usage(message)) => {
+                println!("=== {} FAILED after {seconds:.1} s: {message}", step.name);
+                summary.push(format!("  FAILED   {:<14} {seconds:>7.1} s", step.name));
+                failure = Some(Failure::failed(format!("step {}", step.name)));
+            }
+        }
+    }
+    println!("\n=== summary\n{}", summary.join("\n"));
+    println!("{passed} passed, {} failed", usize::from(failure.is_some()));
+    failure.map_or(Ok(()), Err)
+}
+
+fn fmt() -> Result {
+    process::run(cargo().args(["fmt", "--all", "--check"]))
+}
+
+fn clippy() -> Result {
+    let words = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
+    process::run(cargo().args(words))
+}
+
+fn cargo_test() -> Result {
+    process::run(cargo().args(["test", "--workspace", "--locked"]))
+}
+
+/// Runs every example of every crate; one that ends with anything but exit code 0 fails.
+fn examples() -> Result {
+    for (package, example) in Workspace::load()?.targets("example") {
+        println!("--- example {} of {}", example.name, package.name);
+        let words = ["run", "--locked", "--package", &package.name, "--example", &example.name];
+        process::run(cargo().args(words))?;
+    }
+    Ok(())
+}
+
+fn simulation() -> Result {
+    sim::seeds(SIM_SEEDS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_failure_ends_the_run() {
+        let good = Step { name: "good", proves: "", run: || Ok(()) };
+        let bad = Step { name: "bad", proves: "", run: || Err(Failure::failed("broken")) };
+        let never = Step { name: "never", proves: "", run: || panic!("it must not be reached") };
+        assert!(run_steps(&[&good, &good]).is_ok());
+        let Err(Failure::Failed(message)) = run_steps(&[&good, &bad, &never]) else {
+            panic!("a failed step must fail the run");
+        };
+        assert_eq!(message, "step bad");
+    }
+
+    #[test]
+    fn an_unknown_step_is_wrong_usage() {
+        let words = ["--only", "no-such-step"].map(String::from);
+        assert!(matches!(run(Arguments::new(words.into_iter())), Err(Failure::Usage(_))));
+    }
+}
