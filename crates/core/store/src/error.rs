@@ -39,14 +39,18 @@ pub struct Error {
     kind: Kind,
     code: &'static str,
     message: Box<str>,
+    position: Option<usize>,
 }
+
+/// The code of an error that means the store itself does not answer: the one that counts against a shard.
+pub const STORE_DOWN: &str = "store-down";
 
 /// How long a caller should wait when nothing better is known.
 pub const RETRY_AFTER_DEFAULT: Duration = Duration::from_millis(100);
 
 impl Error {
     pub fn new(kind: Kind, code: &'static str, message: impl fmt::Display) -> Self {
-        Self { kind, code, message: message.to_string().into_boxed_str() }
+        Self { kind, code, message: message.to_string().into_boxed_str(), position: None }
     }
 
     pub fn not_found(code: &'static str, message: impl fmt::Display) -> Self {
@@ -96,6 +100,17 @@ impl Error {
 
     pub fn message(&self) -> &str {
         &self.message
+    }
+
+    /// Which of several operations of one request failed, counted from zero.
+    pub fn position(&self) -> Option<usize> {
+        self.position
+    }
+
+    /// The same error, of the operation at this place in a request of several.
+    #[must_use]
+    pub fn at(self, position: usize) -> Self {
+        Self { position: Some(position), ..self }
     }
 
     pub fn is_moved(&self) -> bool {
