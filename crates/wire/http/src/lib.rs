@@ -1,1 +1,26 @@
 //! HTTP as the storage services speak it: listening, limits, shared key, OData JSON.
+//!
+//! Bytes only: this crate knows no engine, no shape and no front. Everything it parses comes from strangers, so every
+//! parser here is total (an answer or a refusal, never a panic) and bounded.
+
+pub mod auth;
+pub mod body;
+pub mod date;
+pub mod limits;
+pub mod message;
+pub mod mutate;
+pub mod odata;
+pub mod serve;
+pub mod stop;
+pub mod storage;
+pub mod tls;
+pub mod uri;
+
+pub use body::{Body, BodyError};
+pub use http::header::{HeaderMap, HeaderName, HeaderValue};
+pub use http::{Method, StatusCode};
+pub use limits::Limits;
+pub use message::{Request, RequestId, Response};
+pub use serve::{Counts, Door, serve};
+pub use stop::{Stop, Stopper, stopper};
+pub use tls::{CertificatePem, Tls, TlsError, self_signed};

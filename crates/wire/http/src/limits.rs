@@ -1,0 +1,53 @@
+//! What a client may take: connections, headers, time. Bodies are bounded where they are read, by who reads them.
+
+use std::time::Duration;
+
+/// The smallest buffer that the HTTP parser works with.
+const HEADER_BYTES_MIN: usize = 8 * 1024;
+
+/// The limits of one [`Door`](crate::serve::Door). Plain data, so that settings can fill it in.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// The most connections at once, over all listeners that share the door. Further ones wait in the system's queue.
+    pub connections_max: usize,
+    /// The most header lines of one request.
+    pub header_count_max: usize,
+    /// The most bytes of the request line and all headers.
+    pub header_bytes_max: usize,
+    /// The longest time from a request's first byte to the end of its headers; also that of a TLS handshake.
+    pub header_timeout: Duration,
+    /// The longest wait for the next piece of a body.
+    pub body_timeout: Duration,
+    /// How long a connection may stay open without a request, or without taking more of its answer.
+    pub idle_timeout: Duration,
+    /// The longest time that a handler may take, reading the body included.
+    pub request_timeout: Duration,
+    /// How long requests in progress may go on after a stop was asked for.
+    pub drain_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections_max: 4096,
+            header_count_max: 100,
+            header_bytes_max: 64 * 1024,
+            header_timeout: Duration::from_secs(20),
+            body_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(120),
+            request_timeout: Duration::from_secs(300),
+            drain_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Limits {
+    pub(crate) fn header_buffer_bytes(&self) -> usize {
+        self.header_bytes_max.max(HEADER_BYTES_MIN)
+    }
+
+    /// How often a connection looks at its own clock: often enough that no limit is passed by more than a quarter.
+    pub(crate) fn tick(&self) -> Duration {
+        (self.header_timeout.min(self.idle_timeout) / 4).max(Duration::from_millis(10))
+    }
+}

@@ -1,0 +1,184 @@
+//! Properties as JSON text, with as many notes on types as the client asked for.
+
+use std::io::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::value::{EdmType, Value};
+use crate::date::{Fraction, format_iso8601};
+
+/// How much an answer says about its own types and addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Metadata {
+    None,
+    Minimal,
+    Full,
+}
+
+impl Metadata {
+    /// From an `Accept` header or a `$format` parameter. `None` if JSON is not among what is asked for.
+    pub fn parse(accept: &str) -> Option<Self> {
+        let mut found = None;
+        for range in accept.split(',') {
+            let mut parts = range.split(';').map(str::trim);
+            let media = parts.next().unwrap_or("");
+            let json = media.eq_ignore_ascii_case("application/json")
+                || matches!(media, "*/*" | "application/*" | "" | "json");
+            if !json {
+                continue;
+            }
+            let level = parts.find_map(|part| part.strip_prefix("odata=")).unwrap_or("");
+            let level = match level {
+                _ if level.eq_ignore_ascii_case("nometadata") => Self::None,
+                _ if level.eq_ignore_ascii_case("fullmetadata") => Self::Full,
+                _ => Self::Minimal,
+            };
+            found = found.or(Some(level));
+        }
+        found
+    }
+
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::None => "application/json;odata=nometadata;streaming=true;charset=utf-8",
+            Self::Minimal => "application/json;odata=minimalmetadata;streaming=true;charset=utf-8",
+            Self::Full => "application/json;odata=fullmetadata;streaming=true;charset=utf-8",
+        }
+    }
+}
+
+/// Writes text between quotation marks, escaped.
+pub fn write_string(out: &mut Vec<u8>, text: &str) {
+    // Writing to memory can't fail.
+    let _ = serde_json::to_writer(out, text);
+}
+
+/// Writes `"name":"text"`.
+pub fn write_text_property(out: &mut Vec<u8>, name: &str, text: &str) {
+    write_string(out, name);
+    out.push(b':');
+    write_string(out, text);
+}
+
+/// Writes `"name":null`, for a property that was asked for and is not there.
+pub fn write_null(out: &mut Vec<u8>, name: &str) {
+    write_string(out, name);
+    out.extend_from_slice(b":null");
+}
+
+/// Writes `"name":value`, after a note on its type if the level wants one and JSON alone doesn't tell it.
+pub fn write_property(out: &mut Vec<u8>, name: &str, value: &Value<'_>, level: Metadata) {
+    if level != Metadata::None && needs_note(value) {
+        write_string(out, &format!("{name}@odata.type"));
+        let _ = write!(out, ":\"{}\",", value.kind().name());
+    }
+    write_string(out, name);
+    out.push(b':');
+    match value {
+        Value::Boolean(value) => out.extend_from_slice(if *value { b"true" } else { b"false" }),
+        Value::Int32(value) => {
+            let _ = write!(out, "{value}");
+        }
+        Value::Int64(value) => {
+            let _ = write!(out, "\"{value}\"");
+        }
+        Value::Double(value) => write_double(out, *value),
+        Value::String(text) => write_string(out, text),
+        Value::Guid(guid) => {
+            let _ = write!(out, "\"{guid}\"");
+        }
+        Value::DateTime(ticks) => {
+            let _ = write!(out, "\"{}\"", format_iso8601(*ticks, Fraction::Shortest));
+        }
+        Value::Binary(bytes) => {
+            let _ = write!(out, "\"{}\"", STANDARD.encode(bytes));
+        }
+    }
+}
+
+fn needs_note(value: &Value<'_>) -> bool {
+    match value.kind() {
+        EdmType::Boolean | EdmType::Int32 | EdmType::String => false,
+        EdmType::Double => matches!(value, Value::Double(value) if !value.is_finite()),
+        EdmType::Binary | EdmType::DateTime | EdmType::Guid | EdmType::Int64 => true,
+    }
+}
+
+fn write_double(out: &mut Vec<u8>, value: f64) {
+    if value.is_nan() {
+        out.extend_from_slice(b"\"NaN\"");
+    } else if value.is_infinite() {
+        let text: &[u8] = if value > 0.0 { b"\"Infinity\"" } else { b"\"-Infinity\"" };
+        out.extend_from_slice(text);
+    } else {
+        // A whole number keeps its `.0`, or it would come back as an Int32.
+        let _ = serde_json::to_writer(out, &value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::odata::{Guid, read_entity};
+
+    #[test]
+    fn every_value_comes_back_as_it_was_written() {
+        let guid = Guid::parse("c9da6455-213d-42c9-9a79-3e9149a57833").unwrap();
+        let values = [
+            Value::Binary(vec![0, 1, 255].into()),
+            Value::Boolean(true),
+            Value::DateTime(17_149_792_891_234_567),
+            Value::Double(200.23),
+            Value::Double(1.0),
+            Value::Double(-0.0),
+            Value::Double(f64::MAX),
+            Value::Double(f64::MIN_POSITIVE),
+            Value::Double(f64::NEG_INFINITY),
+            Value::Guid(guid),
+            Value::Int32(i32::MIN),
+            Value::Int64(i64::MIN),
+            Value::String("a\"\\\u{1}ä😀".into()),
+        ];
+        for level in [Metadata::Minimal, Metadata::Full] {
+            for value in &values {
+                let mut out = b"{".to_vec();
+                write_property(&mut out, "Na\"me", value, level);
+                out.push(b'}');
+                let read = read_entity(&out).unwrap();
+                assert_eq!(read, [("Na\"me".into(), value.clone())]);
+            }
+        }
+    }
+
+    #[test]
+    fn notes_are_written_where_json_does_not_tell_the_type() {
+        let text = |value: &Value<'_>, level| {
+            let mut out = Vec::new();
+            write_property(&mut out, "A", value, level);
+            String::from_utf8(out).unwrap()
+        };
+        let long = Value::Int64(5);
+        assert_eq!(text(&long, Metadata::None), r#""A":"5""#);
+        assert_eq!(text(&long, Metadata::Minimal), r#""A@odata.type":"Edm.Int64","A":"5""#);
+        assert_eq!(text(&Value::Double(1.0), Metadata::Full), r#""A":1.0"#);
+        assert_eq!(
+            text(&Value::Double(f64::NAN), Metadata::Minimal),
+            r#""A@odata.type":"Edm.Double","A":"NaN""#
+        );
+    }
+
+    #[test]
+    fn the_level_is_read_from_what_is_accepted() {
+        let parse = Metadata::parse;
+        assert_eq!(parse("application/json;odata=minimalmetadata"), Some(Metadata::Minimal));
+        assert_eq!(parse("application/json; odata=fullmetadata"), Some(Metadata::Full));
+        assert_eq!(
+            parse("application/atom+xml,application/json;odata=nometadata"),
+            Some(Metadata::None)
+        );
+        assert_eq!(parse("*/*"), Some(Metadata::Minimal));
+        assert_eq!(parse("application/json"), Some(Metadata::Minimal));
+        assert_eq!(parse("application/atom+xml"), None);
+    }
+}

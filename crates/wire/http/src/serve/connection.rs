@@ -1,0 +1,163 @@
+//! One connection: TLS if asked for, then requests one after another until the client leaves, is too slow, or we stop.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use http::StatusCode;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+
+use super::phase::{Phase, Watched};
+use super::{Door, count};
+use crate::body::Body;
+use crate::message::{Request, Response};
+use crate::stop::Stop;
+use crate::tls::Tls;
+
+pub(super) async fn run<H, F>(
+    stream: TcpStream,
+    peer: SocketAddr,
+    tls: Option<Tls>,
+    door: Arc<Door>,
+    handler: Arc<H>,
+    stop: Stop,
+) where
+    H: Fn(Request) -> F + Send + Sync + 'static,
+    F: Future<Output = Response> + Send + 'static,
+{
+    // Small answers must not wait for more to come; a socket that refuses the option still works.
+    let _ = stream.set_nodelay(true);
+    let caller = Caller { peer, secure: tls.is_some(), door, handler, phase: Phase::new() };
+    match tls {
+        None => talk(stream, caller, stop).await,
+        Some(Tls(acceptor)) => {
+            let handshake = acceptor.accept(stream);
+            let timeout = caller.door.limits.header_timeout;
+            if let Ok(Ok(stream)) = tokio::time::timeout(timeout, handshake).await {
+                talk(stream, caller, stop).await;
+            }
+        }
+    }
+}
+
+/// Where the requests of one connection come from and go to.
+struct Caller<H> {
+    peer: SocketAddr,
+    secure: bool,
+    door: Arc<Door>,
+    handler: Arc<H>,
+    phase: Phase,
+}
+
+async fn talk<S, H, F>(socket: S, caller: Caller<H>, mut stop: Stop)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    H: Fn(Request) -> F + Send + Sync + 'static,
+    F: Future<Output = Response> + Send + 'static,
+{
+    let (door, phase) = (caller.door.clone(), caller.phase.clone());
+    let limits = &door.limits;
+    let socket = Watched { socket, phase: phase.clone() };
+    let caller = &caller;
+    let service = service_fn(|request| async move {
+        Ok::<_, Infallible>(to_hyper(answer(caller, request).await))
+    });
+    let connection = http1::Builder::new()
+        .max_headers(limits.header_count_max)
+        .max_buf_size(limits.header_buffer_bytes())
+        .header_read_timeout(None)
+        .serve_connection(TokioIo::new(socket), service);
+    let mut connection = pin!(connection);
+    let mut watch = tokio::time::interval(limits.tick());
+    let mut stopping = false;
+    loop {
+        tokio::select! {
+            biased;
+            // An error means that the client broke off or sent what is no HTTP: nothing is left to be said.
+            _ = connection.as_mut() => return,
+            () = stop.stopped(), if !stopping => {
+                stopping = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            _ = watch.tick() => if phase.is_overdue(limits) {
+                return;
+            }
+        }
+    }
+}
+
+/// Calls the handler: bounded in time, and with a panic turned into an answer.
+async fn answer<H, F>(caller: &Caller<H>, request: http::Request<Incoming>) -> Response
+where
+    H: Fn(Request) -> F,
+    F: Future<Output = Response>,
+{
+    let door = &caller.door;
+    count(&door.counters.requests);
+    caller.phase.begin_request();
+    let request = from_hyper(caller, request);
+    // The handler itself runs inside the guard too: it may panic before its future exists.
+    let handled = Guarded(Box::pin(async { (caller.handler)(request).await }));
+    let response = match tokio::time::timeout(door.limits.request_timeout, handled).await {
+        Ok(Some(response)) => response,
+        Ok(None) => {
+            count(&door.counters.panics);
+            Response::text(StatusCode::INTERNAL_SERVER_ERROR, "InternalError")
+        }
+        Err(_) => {
+            count(&door.counters.timeouts);
+            Response::text(StatusCode::INTERNAL_SERVER_ERROR, "OperationTimedOut")
+        }
+    };
+    caller.phase.end_request();
+    response
+}
+
+fn from_hyper<H>(caller: &Caller<H>, request: http::Request<Incoming>) -> Request {
+    let (head, body) = request.into_parts();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Request {
+        method: head.method,
+        path: head.uri.path().to_owned(),
+        query: head.uri.query().unwrap_or_default().to_owned(),
+        headers: head.headers,
+        body: Body::incoming(body, caller.door.limits.body_timeout),
+        peer: caller.peer,
+        secure: caller.secure,
+        received_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
+        id: caller.door.next_id(),
+    }
+}
+
+fn to_hyper(response: Response) -> http::Response<Body> {
+    let mut out = http::Response::new(response.body);
+    *out.status_mut() = response.status;
+    *out.headers_mut() = response.headers;
+    out
+}
+
+/// A future whose panic is `None`. What it held is dropped, so nobody sees it half changed.
+struct Guarded<F>(Pin<Box<F>>);
+
+impl<F: Future> Future for Guarded<F> {
+    type Output = Option<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let polled = AssertUnwindSafe(|| self.0.as_mut().poll(cx));
+        match std::panic::catch_unwind(polled) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(output)) => Poll::Ready(Some(output)),
+            Err(_) => Poll::Ready(None),
+        }
+    }
+}

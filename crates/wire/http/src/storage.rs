@@ -1,0 +1,79 @@
+//! What all storage services do alike with a request's headers: the version, the ids, the media type.
+
+use http::HeaderMap;
+
+use crate::message::{Request, Response};
+
+/// The version that a request without one is answered as.
+pub const VERSION_DEFAULT: &str = "2019-02-02";
+/// The longest client request id that is echoed.
+pub const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
+
+/// The version header was not a date such as `2021-12-02`.
+#[derive(Debug, PartialEq, Eq)]
+pub struct BadVersion;
+
+/// The protocol version of a request. Any date will do: a version newer than this program is served as the newest we know
+/// and echoed, so that tomorrow's clients keep working.
+pub fn version(headers: &HeaderMap) -> Result<&str, BadVersion> {
+    let Some(value) = headers.get("x-ms-version") else { return Ok(VERSION_DEFAULT) };
+    let text = value.to_str().map_err(|_| BadVersion)?;
+    let shape = text.bytes().enumerate().all(|(at, byte)| match at {
+        4 | 7 => byte == b'-',
+        _ => byte.is_ascii_digit(),
+    });
+    if text.len() == 10 && shape { Ok(text) } else { Err(BadVersion) }
+}
+
+/// The headers that every answer of a storage service carries. Taken from the request before it is used up.
+#[derive(Clone, Debug)]
+pub struct Echo {
+    pub request_id: String,
+    pub version: String,
+    pub client_request_id: Option<String>,
+}
+
+impl Echo {
+    pub fn of(request: &Request) -> Self {
+        let client_request_id = request
+            .header("x-ms-client-request-id")
+            .filter(|id| id.len() <= CLIENT_REQUEST_ID_BYTES_MAX);
+        Self {
+            request_id: request.id.to_string(),
+            version: version(&request.headers).unwrap_or(VERSION_DEFAULT).to_owned(),
+            client_request_id: client_request_id.map(str::to_owned),
+        }
+    }
+
+    pub fn apply(&self, response: Response) -> Response {
+        let response =
+            response.with("x-ms-request-id", &self.request_id).with("x-ms-version", &self.version);
+        match &self.client_request_id {
+            Some(id) => response.with("x-ms-client-request-id", id),
+            None => response,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_date_is_a_version_and_nothing_else_is() {
+        let check = |text: &'static str| {
+            let headers = HeaderMap::from_iter([(
+                http::HeaderName::from_static("x-ms-version"),
+                http::HeaderValue::from_static(text),
+            )]);
+            version(&headers).map(str::to_owned)
+        };
+        for good in ["2009-09-19", "2026-10-06", "9999-12-31"] {
+            assert_eq!(check(good).as_deref(), Ok(good));
+        }
+        for bad in ["", "2026", "2026-10-6", "2026-10-066", "2026/10/06", "latest-one"] {
+            assert_eq!(check(bad), Err(BadVersion), "{bad}");
+        }
+        assert_eq!(version(&HeaderMap::new()), Ok(VERSION_DEFAULT));
+    }
+}

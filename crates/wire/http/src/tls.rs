@@ -1,0 +1,85 @@
+//! TLS by rustls with ring: a given certificate, or one that we make ourselves.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+/// What a listener needs to speak HTTPS. Cheap to clone.
+#[derive(Clone)]
+pub struct Tls(pub(crate) TlsAcceptor);
+
+/// One sentence on why a certificate or key can't be used.
+#[derive(Debug)]
+pub struct TlsError(String);
+
+impl fmt::Display for TlsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for TlsError {}
+
+impl Tls {
+    /// From PEM text: the certificate with its chain, and the private key.
+    pub fn from_pem(certificate: &[u8], key: &[u8]) -> Result<Self, TlsError> {
+        let chain = CertificateDer::pem_slice_iter(certificate)
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| TlsError(format!("the certificate is not valid PEM: {error}")))?;
+        if chain.is_empty() {
+            return Err(TlsError("the certificate file holds no certificate".into()));
+        }
+        let key = PrivateKeyDer::from_pem_slice(key)
+            .map_err(|error| TlsError(format!("the private key is not valid PEM: {error}")))?;
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| TlsError(error.to_string()))?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .map_err(|error| TlsError(format!("certificate and key can't be used: {error}")))?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self(TlsAcceptor::from(Arc::new(config))))
+    }
+}
+
+/// A certificate and its private key as PEM text. The key is a secret, so this type doesn't print.
+pub struct CertificatePem {
+    pub certificate: String,
+    pub key: String,
+}
+
+/// Makes a certificate for these host names and IP addresses, signed by itself. Whoever calls keeps it, so that clients
+/// need to trust it only once.
+pub fn self_signed(names: &[String]) -> Result<CertificatePem, TlsError> {
+    let made = rcgen::generate_simple_self_signed(names)
+        .map_err(|error| TlsError(format!("can't make a certificate: {error}")))?;
+    Ok(CertificatePem { certificate: made.cert.pem(), key: made.signing_key.serialize_pem() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_made_certificate_can_be_served() {
+        let made = self_signed(&["localhost".into(), "127.0.0.1".into()]).unwrap();
+        Tls::from_pem(made.certificate.as_bytes(), made.key.as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn what_is_no_certificate_is_refused_with_a_sentence() {
+        let made = self_signed(&["localhost".into()]).unwrap();
+        let other = self_signed(&["localhost".into()]).unwrap();
+        let refused = |certificate: &str, key: &str| {
+            Tls::from_pem(certificate.as_bytes(), key.as_bytes()).err().unwrap().to_string()
+        };
+        assert!(refused("", &made.key).contains("no certificate"));
+        assert!(refused(&made.certificate, "").contains("private key"));
+        assert!(refused(&made.certificate, &other.key).contains("can't be used"));
+    }
+}
