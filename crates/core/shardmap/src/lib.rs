@@ -5,17 +5,27 @@
 //! each shard's *local map* is its own record of what it holds, and has the last word on every request.
 
 pub mod container;
+#[cfg(test)]
+mod draw;
 pub mod ids;
 pub mod key;
 pub mod layout;
 pub mod local;
+pub mod map;
 pub mod partition;
 pub mod placement;
 pub mod record;
+pub mod route;
+pub mod router;
 pub mod shard;
+pub mod source;
 
 pub use container::{Container, MapKind, Policies};
 pub use ids::{ContainerId, Epoch, PartitionId, ShardId};
+pub use key::{KeyPart, KeySchema, KeyType};
 pub use local::{Access, Garbage, Held, Identity, LocalChange, LocalMap};
+pub use map::Placed;
 pub use partition::{Partition, PartitionState};
+pub use router::{Router, RouterSettings};
 pub use shard::Shard;
+pub use source::{MapDelta, MapSource};

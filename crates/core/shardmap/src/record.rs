@@ -232,11 +232,11 @@ impl Record for BTreeMap<String, String> {
 
 impl Record for KeySchema {
     fn write(&self, out: &mut BytesMut) {
-        self.0.write(out);
+        self.types().to_vec().write(out);
     }
 
     fn read(input: &mut Bytes) -> Result<Self> {
-        Vec::read(input).map(Self)
+        Self::new(Vec::read(input)?).map_err(|error| corrupt(error.message()))
     }
 }
 
@@ -267,7 +267,7 @@ mod tests {
             id: ContainerId(7),
             name: "tables/shop/orders".into(),
             kind: MapKind::Range,
-            key: KeySchema(vec![KeyType::Text, KeyType::Int64]),
+            key: KeySchema::new([KeyType::Text, KeyType::Int64]).unwrap(),
             schema: "orders-1".into(),
             placement: vec![Rule {
                 routes: KeyRange::prefix("de"),

@@ -1,0 +1,137 @@
+//! The maps that a router keeps, within bounds.
+//!
+//! When there are too many containers, or too many partitions in all of them together, one that was
+//! not used lately goes. A hand walks round the containers: it spares who was used since it last came
+//! by, and takes the first who was not. That is nearly "the one unused for longest", and a use costs
+//! no more than setting a flag.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use super::slot::Slot;
+use crate::{Container, ContainerId};
+
+pub(super) struct Cache {
+    containers_max: usize,
+    entries_max: usize,
+    kept: RwLock<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    slots: BTreeMap<ContainerId, Used>,
+    names: BTreeMap<String, ContainerId>,
+    hand: Option<ContainerId>,
+}
+
+struct Used {
+    slot: Arc<Slot>,
+    lately: AtomicBool,
+}
+
+impl Used {
+    fn touch(&self) -> Arc<Slot> {
+        // Looking first keeps the flag's cache line shared by all who only read it.
+        if !self.lately.load(Ordering::Relaxed) {
+            self.lately.store(true, Ordering::Relaxed);
+        }
+        self.slot.clone()
+    }
+}
+
+impl Cache {
+    pub(super) fn new(containers_max: usize, entries_max: usize) -> Self {
+        Self { containers_max: containers_max.max(1), entries_max, kept: RwLock::default() }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Kept> {
+        self.kept.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Kept> {
+        self.kept.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn get(&self, id: ContainerId) -> Option<Arc<Slot>> {
+        self.read().slots.get(&id).map(Used::touch)
+    }
+
+    pub(super) fn get_or_insert(&self, id: ContainerId) -> Arc<Slot> {
+        if let Some(slot) = self.get(id) {
+            return slot;
+        }
+        let mut kept = self.write();
+        let used = kept
+            .slots
+            .entry(id)
+            .or_insert_with(|| Used { slot: Arc::default(), lately: AtomicBool::new(true) });
+        let slot = used.touch();
+        self.shrink(&mut kept, id);
+        slot
+    }
+
+    /// The container of this name, if its map is known.
+    pub(super) fn named(&self, name: &str) -> Option<Arc<Container>> {
+        let kept = self.read();
+        let used = kept.slots.get(kept.names.get(name)?)?;
+        used.touch().container()
+    }
+
+    /// Takes note that a slot was read anew: of its name and of its size.
+    pub(super) fn admit(&self, id: ContainerId, slot: &Arc<Slot>) {
+        let Some(container) = slot.container() else { return };
+        let kept_as = |kept: &Kept| kept.names.get(&container.name) == Some(&id);
+        if kept_as(&self.read()) && self.read().entries() <= self.entries_max {
+            return;
+        }
+        let mut kept = self.write();
+        if kept.slots.get(&id).is_some_and(|used| Arc::ptr_eq(&used.slot, slot)) {
+            kept.names.retain(|_, named| *named != id);
+            kept.names.insert(container.name.clone(), id);
+            self.shrink(&mut kept, id);
+        }
+    }
+
+    pub(super) fn remove(&self, id: ContainerId) {
+        self.write().remove(id);
+    }
+
+    /// Lets containers go, but not this one, until what is kept is within bounds.
+    fn shrink(&self, kept: &mut Kept, but: ContainerId) {
+        while kept.slots.len() > 1
+            && (kept.slots.len() > self.containers_max || kept.entries() > self.entries_max)
+        {
+            let unused = kept.next_unused(but);
+            kept.remove(unused);
+        }
+    }
+}
+
+impl Kept {
+    fn entries(&self) -> usize {
+        self.slots.values().map(|used| used.slot.entries()).sum()
+    }
+
+    /// Moves the hand to the next container that was not used since the hand last passed it.
+    /// There is another one than `but`, and the second time round no flag is set any more.
+    fn next_unused(&mut self, but: ContainerId) -> ContainerId {
+        loop {
+            let from = self.hand.map_or(Bound::Unbounded, Bound::Excluded);
+            let next = self.slots.range((from, Bound::Unbounded)).next();
+            self.hand = next.map(|(id, _)| *id);
+            if let Some((id, used)) = next
+                && *id != but
+                && !used.lately.swap(false, Ordering::Relaxed)
+            {
+                return *id;
+            }
+        }
+    }
+
+    fn remove(&mut self, id: ContainerId) {
+        self.slots.remove(&id);
+        self.names.retain(|_, named| *named != id);
+    }
+}

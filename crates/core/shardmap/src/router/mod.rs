@@ -1,0 +1,242 @@
+//! The router: from a container and a route to a partition, an epoch and a shard, by cached maps.
+//!
+//! A router never decides who owns what: the shard's local map does, with every operation. So a
+//! cached map may be old, and the catalog may be away, and nothing goes wrong: what is stale is
+//! refused with `Moved`, and only then is the catalog asked for what has changed. `cache` keeps the
+//! maps within bounds, `slot` refreshes one of them for many waiting requests at once, `health`
+//! holds requests back from shards that do not answer, `retry` puts it all together.
+
+mod cache;
+mod health;
+mod retry;
+mod slot;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lazuli_env::Env;
+use lazuli_store::{Error, KeyRange, Kind, Result};
+
+use crate::map::{Map, Placed};
+use crate::source::{MapDelta, MapSource};
+use crate::{Container, ContainerId, Epoch, PartitionId, ShardId};
+use cache::Cache;
+use health::Health;
+use slot::{Loaded, Slot};
+
+/// What a router may use and how patient it is.
+#[derive(Clone, Debug)]
+pub struct RouterSettings {
+    /// The most containers whose maps are kept; those unused for longest go first.
+    pub containers_max: usize,
+    /// The most partitions of all kept maps together. A single map above it is refused.
+    pub entries_max: usize,
+    /// How often one request asks again after `Moved`.
+    pub moved_retries_max: u32,
+    /// The wait before the second of these retries; the first comes at once, later ones double it.
+    pub moved_backoff_first: Duration,
+    pub moved_backoff_max: Duration,
+    /// How long a shard is left alone after its second failure in a row; each further one doubles it.
+    pub backoff_first: Duration,
+    pub backoff_max: Duration,
+}
+
+impl Default for RouterSettings {
+    fn default() -> Self {
+        Self {
+            containers_max: 10_000,
+            entries_max: 8_000_000,
+            moved_retries_max: 10,
+            moved_backoff_first: Duration::from_millis(2),
+            moved_backoff_max: Duration::from_millis(250),
+            backoff_first: Duration::from_millis(200),
+            backoff_max: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Routes requests. Shared by all of them.
+pub struct Router {
+    env: Env,
+    source: Arc<dyn MapSource>,
+    settings: RouterSettings,
+    cache: Cache,
+    health: Health,
+}
+
+impl Router {
+    pub fn new(env: Env, source: Arc<dyn MapSource>) -> Self {
+        Self::with_settings(env, source, RouterSettings::default())
+    }
+
+    pub fn with_settings(env: Env, source: Arc<dyn MapSource>, settings: RouterSettings) -> Self {
+        let health = Health::new(settings.backoff_first, settings.backoff_max);
+        let cache = Cache::new(settings.containers_max, settings.entries_max);
+        Self { env, source, settings, cache, health }
+    }
+
+    pub fn settings(&self) -> &RouterSettings {
+        &self.settings
+    }
+
+    /// The place of a route if the cached map has one. None means: ask [`Router::place`].
+    pub fn cached(&self, container: ContainerId, route: &[u8]) -> Option<Placed> {
+        self.cache.get(container)?.read(|loaded| loaded.map.find(route))?
+    }
+
+    /// The place of a route. Asks the catalog only if the cached map has none: a key may have been
+    /// added since. Fails with `mapping-not-found` if there is no place in the catalog either.
+    pub async fn place(&self, container: ContainerId, route: &[u8]) -> Result<Placed> {
+        if let Some(placed) = self.cached(container, route) {
+            return Ok(placed);
+        }
+        let found = |loaded: &Loaded| loaded.map.find(route).is_some();
+        let slot = self.catch_up(container, found).await?;
+        slot.read(|loaded| loaded.map.find(route)).flatten().ok_or_else(|| {
+            let message = format!("no partition of container {container} holds this key");
+            Error::not_found("mapping-not-found", message)
+        })
+    }
+
+    /// All partitions that hold any of these routes, in order, each with all routes it holds. Asks
+    /// the catalog only if the cached map has gaps there, and goes by the cached one if it is away.
+    pub async fn partitions(
+        &self,
+        container: ContainerId,
+        routes: &KeyRange,
+    ) -> Result<Vec<(KeyRange, Placed)>> {
+        let cached = self.cache.get(container).filter(|slot| slot.version().is_some());
+        let slot = match (self.catch_up(container, |at| at.map.covers(routes)).await, cached) {
+            (Ok(slot), _) => slot,
+            (Err(error), Some(slot)) if matches!(error.kind(), Kind::Unavailable { .. }) => slot,
+            (Err(error), _) => return Err(error),
+        };
+        Ok(slot.read(|loaded| loaded.map.overlapping(routes).collect()).unwrap_or_default())
+    }
+
+    /// Brings the cached map up to date. Where the caller was refused with an epoch, `stale` says
+    /// which: if the cached map knows better by now, the catalog is not asked.
+    pub async fn refresh(
+        &self,
+        container: ContainerId,
+        stale: Option<(PartitionId, Epoch)>,
+    ) -> Result<()> {
+        let newer = |loaded: &Loaded| {
+            stale.is_some_and(|(partition, epoch)| {
+                loaded.map.get(partition).is_none_or(|placed| placed.epoch > epoch)
+            })
+        };
+        self.catch_up(container, newer).await.map(|_| ())
+    }
+
+    /// What is known of a container.
+    pub async fn container(&self, id: ContainerId) -> Result<Arc<Container>> {
+        let slot = self.catch_up(id, |_| true).await?;
+        slot.container().ok_or_else(|| no_container(id))
+    }
+
+    /// A container by its name, for a caller that knows its schema. Refuses any other schema with
+    /// `schema-mismatch` (S13).
+    pub async fn open(&self, name: &str, schema: &str) -> Result<Arc<Container>> {
+        if let Some(container) = self.cache.named(name)
+            && container.schema == schema
+        {
+            return Ok(container);
+        }
+        // Not known, or no longer what is known: the catalog has the last word.
+        let id = self.source.container_named(name).await?.id;
+        self.refresh(id, None).await?;
+        let container = self.container(id).await?;
+        if container.schema != schema {
+            let message = format!("{name} has schema {:?}, not {schema:?}", container.schema);
+            return Err(Error::invalid("schema-mismatch", message));
+        }
+        Ok(container)
+    }
+
+    /// Drops what is cached of a container.
+    pub fn forget(&self, container: ContainerId) {
+        self.cache.remove(container);
+    }
+
+    /// Tells that a shard did not do its part of a request.
+    pub fn shard_failed(&self, shard: ShardId) {
+        self.health.failed(shard, self.env.clock.uptime());
+    }
+
+    /// Tells that a shard answered, whatever the answer.
+    pub fn shard_answered(&self, shard: ShardId) {
+        self.health.answered(shard);
+    }
+
+    /// Refuses with `shard-down` while a failing shard is left alone. Of those who ask once that time
+    /// is over, one is let through to probe, and the others wait for what it reports.
+    pub fn shard_ready(&self, shard: ShardId) -> Result<()> {
+        self.health.gate(shard, self.env.clock.uptime()).map(|_| ())
+    }
+
+    /// The slot of a container once what is cached is enough. Otherwise the catalog is read: by one
+    /// of all who wait, after this call began, so that what the caller saw happen is seen.
+    async fn catch_up(
+        &self,
+        id: ContainerId,
+        enough: impl Fn(&Loaded) -> bool,
+    ) -> Result<Arc<Slot>> {
+        let slot = self.cache.get_or_insert(id);
+        let is_enough = || slot.read(&enough).unwrap_or(false);
+        if !is_enough() {
+            let turn = slot.turn().await;
+            if !is_enough() {
+                let outcome = match turn.outcome() {
+                    Some(outcome) => outcome,
+                    None => {
+                        let number = turn.begin();
+                        let outcome = self.read(id, &slot).await;
+                        turn.end(number, &outcome);
+                        outcome
+                    }
+                };
+                outcome?;
+            }
+        }
+        Ok(slot)
+    }
+
+    /// One reading of the catalog, into the slot.
+    async fn read(&self, id: ContainerId, slot: &Arc<Slot>) -> Result<()> {
+        let outcome = self.read_into(id, slot).await;
+        match &outcome {
+            Ok(()) => self.cache.admit(id, slot),
+            Err(error) if error.kind() == Kind::NotFound => self.cache.remove(id),
+            Err(_) => {}
+        }
+        outcome
+    }
+
+    async fn read_into(&self, id: ContainerId, slot: &Slot) -> Result<()> {
+        let container = Arc::new(self.source.container(id).await?);
+        let delta = match slot.version() {
+            Some(version) => self.source.changes_since(id, version).await?,
+            None => MapDelta::Reload,
+        };
+        match delta {
+            MapDelta::Changes { version, removed, put } => {
+                slot.apply(container, version, &removed, &put)
+            }
+            MapDelta::Reload => {
+                let (version, partitions) = self.source.partitions(id).await?;
+                let count = partitions.len();
+                if count > self.settings.entries_max {
+                    let message = format!("container {id} has a map of {count} partitions");
+                    return Err(Error::too_large("map-too-large", message));
+                }
+                slot.replace(Loaded { container, version, map: Map::build(&partitions)? });
+                Ok(())
+            }
+        }
+    }
+}
+
+fn no_container(id: ContainerId) -> Error {
+    Error::not_found("container-not-found", format!("there is no container {id}"))
+}
