@@ -79,6 +79,13 @@ impl Timeline {
         due.into_values().for_each(Waker::wake);
     }
 
+    pub(crate) fn wake_after(&self, duration: Duration, waker: Waker) {
+        let mut queue = self.lock();
+        let key = (queue.now + duration, queue.next);
+        queue.next += 1;
+        queue.sleepers.insert(key, waker);
+    }
+
     pub(crate) fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
         let mut queue = self.lock();
         let deadline = queue.now + duration;

@@ -18,26 +18,8 @@ use lazuli_store::{Direction, Error, Item, KeyRange, PageLimit, Result, Store, W
 use tokio::sync::{mpsc, oneshot};
 
 use crate::executor::World;
+use crate::faults::Weather;
 use crate::random::Seeded;
-
-/// How slow and how bad a store is. The default is perfect.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct StoreFaults {
-    /// The longest that a read takes.
-    pub read_max: Duration,
-    /// The longest that a group takes to be synced.
-    pub sync_max: Duration,
-    /// The longest that an answer takes after that.
-    pub answer_max: Duration,
-    /// How many commits in a thousand fail and write nothing.
-    pub refused_per_mille: u64,
-    /// How many commits in a thousand are written and yet reported as failed.
-    pub lost_answer_per_mille: u64,
-    /// How many reads in a thousand fail.
-    pub failed_read_per_mille: u64,
-    /// The most transactions of one group; 0 means any number.
-    pub group_max: usize,
-}
 
 /// What a store writes in one piece.
 pub(crate) enum Job {
@@ -132,7 +114,7 @@ pub(crate) fn down() -> Error {
 /// Writes groups to a disk, one after another, for as long as its process lives.
 pub(crate) struct Committer {
     pub(crate) disk: Disk,
-    pub(crate) faults: StoreFaults,
+    pub(crate) weather: Arc<Weather>,
     pub(crate) random: Seeded,
     pub(crate) entries: mpsc::UnboundedReceiver<Entry>,
 }
@@ -147,15 +129,11 @@ impl Committer {
     }
 
     async fn delay(&self, longest: Duration) {
-        let delay = duration_up_to(&self.random, longest);
+        let delay = self.weather.up_to(longest);
         if !delay.is_zero() {
             self.disk.world.sleep(delay).await;
         }
     }
-}
-
-pub(crate) fn duration_up_to(random: &Seeded, longest: Duration) -> Duration {
-    Duration::from_micros(random.between(0, u64::try_from(longest.as_micros()).unwrap_or(0)))
 }
 
 /// A group on its way to the disk. If it is dropped before it was synced, its process has crashed.
@@ -166,7 +144,7 @@ struct Group<'a> {
 
 impl Group<'_> {
     fn gather(&mut self) {
-        let most = self.committer.faults.group_max;
+        let most = self.committer.weather.faults.group_max;
         while most == 0 || self.entries.len() < most {
             let Ok(entry) = self.committer.entries.try_recv() else { return };
             self.entries.push(entry);
@@ -174,16 +152,17 @@ impl Group<'_> {
     }
 
     async fn write(mut self) {
-        let faults = self.committer.faults;
+        let faults = self.committer.weather.faults;
         self.committer.delay(faults.sync_max).await;
+        let out = self.committer.weather.is_out();
         let mut answers = Vec::new();
         // From here to the next await nothing can come between: the group is synced as one.
         for Entry { job, answer } in std::mem::take(&mut self.entries) {
-            let random = &self.committer.random;
-            let result = if random.chance(faults.refused_per_mille) {
+            let Committer { disk, random, .. } = &*self.committer;
+            let result = if out || random.chance(faults.refused_per_mille) {
                 Err(down())
             } else {
-                let applied = self.committer.disk.apply(job);
+                let applied = disk.apply(job);
                 if random.chance(faults.lost_answer_per_mille) { Err(down()) } else { applied }
             };
             answers.push((answer, result));

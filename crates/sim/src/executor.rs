@@ -24,6 +24,8 @@ use crate::trace::Trace;
 pub const STEPS_MAX: u64 = 5_000_000;
 /// The most virtual time of one simulation; more means that the main task waits for something that never comes.
 pub const TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+/// The longest that a task is held back.
+const PAUSE_MICROS_MAX: u64 = 100_000;
 
 /// Why a simulation did not come to its end.
 #[derive(Debug, PartialEq, Eq)]
@@ -86,13 +88,29 @@ impl Wake for TaskWaker {
     }
 }
 
+/// Puts a task back in line after a pause, whoever else wanted to wake it meanwhile.
+struct Resume {
+    id: u64,
+    tasks: Arc<Mutex<Tasks>>,
+}
+
+impl Wake for Resume {
+    fn wake(self: Arc<Self>) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if tasks.all.contains_key(&self.id) {
+            tasks.ready.push(self.id);
+        }
+    }
+}
+
 /// One simulation. Clones share it.
 #[derive(Clone)]
 pub struct World {
-    seed: u64,
     tasks: Arc<Mutex<Tasks>>,
     trace: Arc<Mutex<Trace>>,
     schedule: Arc<Seeded>,
+    /// How often in a thousand times a task that is picked is held back for a while, as a busy machine would.
+    pauses_per_mille: u64,
     random: Arc<Seeded>,
     pub(crate) timeline: Timeline,
 }
@@ -100,18 +118,15 @@ pub struct World {
 impl World {
     pub fn new(seed: u64) -> Self {
         let random = Seeded::new(seed);
+        let schedule = random.fork("schedule");
         Self {
-            seed,
             tasks: Arc::default(),
             trace: Arc::default(),
-            schedule: Arc::new(random.fork("schedule")),
+            pauses_per_mille: *schedule.pick(&[0, 0, 1, 10]),
+            schedule: Arc::new(schedule),
             random: Arc::new(random),
             timeline: Timeline::default(),
         }
-    }
-
-    pub fn seed(&self) -> u64 {
-        self.seed
     }
 
     /// A source of chance for the part called `label`.
@@ -250,6 +265,12 @@ impl World {
             let id = tasks.ready.swap_remove(at);
             // A task may have ended since it was woken.
             let Some(task) = tasks.all.get_mut(&id) else { continue };
+            if self.schedule.chance(self.pauses_per_mille) {
+                let pause = Duration::from_micros(self.schedule.between(1, PAUSE_MICROS_MAX));
+                let resume = Resume { id, tasks: self.tasks.clone() };
+                self.timeline.wake_after(pause, Waker::from(Arc::new(resume)));
+                continue;
+            }
             let Some(future) = task.future.take() else { continue };
             task.waker.queued.store(false, Ordering::Relaxed);
             let picked = (id, task.waker.clone(), future);

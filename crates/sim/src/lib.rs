@@ -6,6 +6,7 @@
 pub mod clock;
 pub mod disk;
 pub mod executor;
+pub mod faults;
 pub mod process;
 pub mod random;
 pub mod runner;
@@ -15,8 +16,9 @@ mod trace;
 pub mod workloads;
 
 pub use clock::ClockFaults;
-pub use disk::{Disk, StoreFaults};
+pub use disk::Disk;
 pub use executor::{Stuck, World};
+pub use faults::StoreFaults;
 pub use process::Process;
 pub use random::Seeded;
 pub use store::SimStore;

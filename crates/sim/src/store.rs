@@ -9,9 +9,9 @@ use lazuli_store::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-use crate::disk::{Committer, Disk, Entry, Job, StoreFaults, down, duration_up_to};
+use crate::disk::{Committer, Disk, Entry, Job, down};
+use crate::faults::{StoreFaults, Weather};
 use crate::process::Process;
-use crate::random::Seeded;
 
 /// A disk opened by a process. Of one disk no two living processes may have one, as with the lock of the embedded store.
 #[derive(Clone)]
@@ -22,8 +22,7 @@ pub struct SimStore {
 struct Shared {
     disk: Disk,
     process: Process,
-    faults: StoreFaults,
-    random: Seeded,
+    weather: Arc<Weather>,
     committer: mpsc::UnboundedSender<Entry>,
 }
 
@@ -31,16 +30,15 @@ impl SimStore {
     pub fn open(disk: &Disk, process: &Process, faults: StoreFaults) -> Self {
         let world = process.world();
         let (committer, entries) = mpsc::unbounded_channel();
-        let task =
-            Committer { disk: disk.clone(), faults, random: world.random("committer"), entries };
-        process.spawn("committer", Box::pin(task.run()));
-        let shared = Shared {
+        let (disk, weather) = (disk.clone(), Arc::new(Weather::new(world, faults)));
+        let task = Committer {
             disk: disk.clone(),
-            process: process.clone(),
-            faults,
-            random: world.random("store"),
-            committer,
+            weather: weather.clone(),
+            random: world.random("committer"),
+            entries,
         };
+        process.spawn("committer", Box::pin(task.run()));
+        let shared = Shared { disk, process: process.clone(), weather, committer };
         Self { shared: Arc::new(shared) }
     }
 
@@ -52,13 +50,12 @@ impl SimStore {
 
     /// What every read goes through first.
     async fn reach(&self) -> Result<()> {
-        let Shared { process, faults, random, .. } = &*self.shared;
-        let delay = duration_up_to(random, faults.read_max);
+        let Shared { process, weather, .. } = &*self.shared;
+        let delay = weather.up_to(weather.faults.read_max);
         if !delay.is_zero() {
             process.env().clock.sleep(delay).await;
         }
-        let reached = process.is_alive() && !random.chance(faults.failed_read_per_mille);
-        if reached { Ok(()) } else { Err(down()) }
+        if process.is_alive() && !weather.fails_read() { Ok(()) } else { Err(down()) }
     }
 }
 

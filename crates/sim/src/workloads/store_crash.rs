@@ -9,12 +9,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use lazuli_store::{KeyRange, Store, Write};
 
-use crate::disk::{Disk, StoreFaults};
+use crate::ClockFaults;
+use crate::disk::Disk;
 use crate::ensure;
 use crate::executor::World;
+use crate::faults::StoreFaults;
 use crate::scenario::Found;
 use crate::store::SimStore;
-use crate::{ClockFaults, Seeded};
 
 /// What a writer knows: the last number that was answered, and the last that it tried.
 #[derive(Clone, Copy, Default)]
@@ -29,18 +30,6 @@ fn lock(progress: &AllProgress) -> std::sync::MutexGuard<'_, Vec<Progress>> {
     progress.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-fn faults(random: &Seeded) -> StoreFaults {
-    StoreFaults {
-        read_max: Duration::from_micros(random.between(0, 500)),
-        sync_max: Duration::from_micros(random.between(0, 5_000)),
-        answer_max: Duration::from_micros(random.between(0, 1_000)),
-        refused_per_mille: random.between(0, 50),
-        lost_answer_per_mille: random.between(0, 50),
-        failed_read_per_mille: random.between(0, 50),
-        group_max: random.index(5),
-    }
-}
-
 pub async fn run(world: World) -> Found {
     let random = world.random("store_crash");
     let writers = random.between(1, 6);
@@ -49,7 +38,7 @@ pub async fn run(world: World) -> Found {
     let disk = Disk::new(&world, "disk");
     for _ in 0..random.between(1, 6) {
         let process = world.process("writers", ClockFaults::default());
-        let store = SimStore::open(&disk, &process, faults(&random));
+        let store = SimStore::open(&disk, &process, StoreFaults::draw(&random));
         for writer in 0..writers as usize {
             let task = write(store.clone(), writer, progress.clone());
             process.spawn("writer", Box::pin(task));

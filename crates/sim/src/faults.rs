@@ -1,0 +1,94 @@
+//! How slow and how bad a store is, and when it is out.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use crate::executor::World;
+use crate::random::Seeded;
+
+/// The faults of one store. The default is perfect.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StoreFaults {
+    /// The longest that a read takes.
+    pub read_max: Duration,
+    /// The longest that a group takes to be synced.
+    pub sync_max: Duration,
+    /// The longest that an answer takes after that.
+    pub answer_max: Duration,
+    /// How many commits in a thousand fail and write nothing.
+    pub refused_per_mille: u64,
+    /// How many commits in a thousand are written and yet reported as failed.
+    pub lost_answer_per_mille: u64,
+    /// How many reads in a thousand fail.
+    pub failed_read_per_mille: u64,
+    /// The mean time between two outages, in which everything fails; none means that there are none.
+    pub outage_every: Option<Duration>,
+    /// The longest outage.
+    pub outage_max: Duration,
+    /// The most transactions of one group; 0 means any number.
+    pub group_max: usize,
+}
+
+impl StoreFaults {
+    /// Faults as the seed wants them: some of the time none at all, so that each kind is also seen alone.
+    pub fn draw(random: &Seeded) -> Self {
+        let micros = |longest: u64| Duration::from_micros(random.between(0, longest));
+        let some = |most: u64| if random.chance(500) { random.between(0, most) } else { 0 };
+        Self {
+            read_max: micros(500),
+            sync_max: micros(*random.pick(&[100, 2_000, 20_000])),
+            answer_max: micros(1_000),
+            refused_per_mille: some(30),
+            lost_answer_per_mille: some(30),
+            failed_read_per_mille: some(20),
+            outage_every: random.chance(200).then(|| Duration::from_secs(1) + micros(5_000_000)),
+            outage_max: micros(500_000),
+            group_max: random.index(5),
+        }
+    }
+}
+
+/// The faults of one store as they come and go.
+pub(crate) struct Weather {
+    pub(crate) faults: StoreFaults,
+    world: World,
+    random: Seeded,
+    /// When the next outage begins and ends.
+    outage: Mutex<Option<(Duration, Duration)>>,
+}
+
+impl Weather {
+    pub(crate) fn new(world: &World, faults: StoreFaults) -> Self {
+        let random = world.random("weather");
+        let weather = Self { faults, world: world.clone(), random, outage: Mutex::default() };
+        *weather.outage() = weather.next_outage();
+        weather
+    }
+
+    fn outage(&self) -> std::sync::MutexGuard<'_, Option<(Duration, Duration)>> {
+        self.outage.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn next_outage(&self) -> Option<(Duration, Duration)> {
+        let begin = self.world.now() + self.up_to(2 * self.faults.outage_every?);
+        Some((begin, begin + self.up_to(self.faults.outage_max)))
+    }
+
+    pub(crate) fn is_out(&self) -> bool {
+        let now = self.world.now();
+        let mut outage = self.outage();
+        if outage.is_some_and(|(_, end)| now >= end) {
+            *outage = self.next_outage();
+        }
+        outage.is_some_and(|(begin, _)| now >= begin)
+    }
+
+    pub(crate) fn up_to(&self, longest: Duration) -> Duration {
+        let micros = u64::try_from(longest.as_micros()).unwrap_or(u64::MAX - 1);
+        Duration::from_micros(self.random.between(0, micros))
+    }
+
+    pub(crate) fn fails_read(&self) -> bool {
+        self.is_out() || self.random.chance(self.faults.failed_read_per_mille)
+    }
+}
