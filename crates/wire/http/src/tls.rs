@@ -11,7 +11,11 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// What a listener needs to speak HTTPS. Cheap to clone.
 #[derive(Clone)]
-pub struct Tls(pub(crate) TlsAcceptor);
+pub struct Tls {
+    pub(crate) acceptor: TlsAcceptor,
+    /// Whether clients that begin without TLS are served all the same.
+    pub(crate) plain_too: bool,
+}
 
 /// One sentence on why a certificate or key can't be used.
 #[derive(Debug)]
@@ -43,7 +47,13 @@ impl Tls {
             .with_single_cert(chain, key)
             .map_err(|error| TlsError(format!("certificate and key can't be used: {error}")))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Self(TlsAcceptor::from(Arc::new(config))))
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), plain_too: false })
+    }
+
+    /// HTTPS beside plain HTTP on the same port: the first byte of a connection tells which one a client speaks.
+    #[must_use]
+    pub fn beside_plain(self) -> Self {
+        Self { plain_too: true, ..self }
     }
 }
 

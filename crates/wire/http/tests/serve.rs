@@ -252,18 +252,13 @@ async fn a_stop_waits_no_longer_than_the_drain_time() {
     tokio::time::timeout(LONG / 2, server.served).await.unwrap().unwrap();
 }
 
-#[tokio::test]
-async fn https_is_served_by_the_same_door() {
+/// Asks over TLS, trusting this certificate alone.
+async fn talk_tls(server: &Server, certificate: &str, text: &str) -> String {
     use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, pem::PemObject};
     use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto::ring};
 
-    let made = self_signed(&["localhost".into()]).unwrap();
-    let tls = Tls::from_pem(made.certificate.as_bytes(), made.key.as_bytes()).unwrap();
-    let bounds = Limits { header_timeout: SHORT, ..limits() };
-    let server = start(bounds, Some(tls)).await;
-
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(made.certificate.as_bytes()).unwrap()).unwrap();
+    roots.add(CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()).unwrap();
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
@@ -272,11 +267,35 @@ async fn https_is_served_by_the_same_door() {
     let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
     let name = ServerName::try_from("localhost").unwrap();
     let mut stream = connector.connect(name, server.connect().await).await.unwrap();
-    stream.write_all(get("/tls").as_bytes()).await.unwrap();
+    stream.write_all(text.as_bytes()).await.unwrap();
     let mut answer = String::new();
     let _ = stream.read_to_string(&mut answer).await;
+    answer
+}
+
+#[tokio::test]
+async fn https_is_served_by_the_same_door() {
+    let made = self_signed(&["localhost".into()]).unwrap();
+    let tls = Tls::from_pem(made.certificate.as_bytes(), made.key.as_bytes()).unwrap();
+    let bounds = Limits { header_timeout: SHORT, ..limits() };
+    let server = start(bounds, Some(tls)).await;
+    let answer = talk_tls(&server, &made.certificate, &get("/tls")).await;
     assert!(answer.ends_with("/tls?"), "{answer}");
 
     // Who says nothing instead of shaking hands is cut off by the same limit as a slow head.
     assert_eq!(server.talk("").await, "");
+}
+
+#[tokio::test]
+async fn https_and_http_share_a_port_if_asked_to() {
+    let made = self_signed(&["localhost".into()]).unwrap();
+    let tls = Tls::from_pem(made.certificate.as_bytes(), made.key.as_bytes()).unwrap();
+    let alone = start(limits(), Some(tls.clone())).await;
+    assert!(!alone.talk(&get("/plain")).await.ends_with("/plain?"));
+
+    let bounds = Limits { header_timeout: SHORT, ..limits() };
+    let both = start(bounds, Some(tls.beside_plain())).await;
+    assert!(both.talk(&get("/plain")).await.ends_with("/plain?"));
+    assert!(talk_tls(&both, &made.certificate, &get("/tls")).await.ends_with("/tls?"));
+    assert_eq!(both.talk("").await, "");
 }

@@ -30,24 +30,45 @@ pub(super) async fn run<H, F>(
     tls: Option<Tls>,
     door: Arc<Door>,
     handler: Arc<H>,
-    stop: Stop,
+    mut stop: Stop,
 ) where
     H: Fn(Request) -> F + Send + Sync + 'static,
     F: Future<Output = Response> + Send + 'static,
 {
     // Small answers must not wait for more to come; a socket that refuses the option still works.
     let _ = stream.set_nodelay(true);
+    let timeout = door.limits.header_timeout;
+    let tls = match tls {
+        Some(tls) if tls.plain_too => {
+            let greeting = tokio::select! {
+                biased;
+                () = stop.stopped() => return,
+                greeting = tokio::time::timeout(timeout, greets_with_tls(&stream)) => greeting,
+            };
+            let Ok(secure) = greeting else { return };
+            secure.then_some(tls)
+        }
+        other => other,
+    };
     let caller = Caller { peer, secure: tls.is_some(), door, handler, phase: Phase::new() };
     match tls {
         None => talk(stream, caller, stop).await,
-        Some(Tls(acceptor)) => {
-            let handshake = acceptor.accept(stream);
-            let timeout = caller.door.limits.header_timeout;
+        Some(tls) => {
+            let handshake = tls.acceptor.accept(stream);
             if let Ok(Ok(stream)) = tokio::time::timeout(timeout, handshake).await {
                 talk(stream, caller, stop).await;
             }
         }
     }
+}
+
+/// The first byte of every TLS connection, and of no HTTP request: the record type of a handshake.
+const TLS_HANDSHAKE: u8 = 0x16;
+
+async fn greets_with_tls(stream: &TcpStream) -> bool {
+    let mut first = [0];
+    // Who leaves without a byte is no client of either.
+    matches!(stream.peek(&mut first).await, Ok(1)) && first[0] == TLS_HANDSHAKE
 }
 
 /// Where the requests of one connection come from and go to.
