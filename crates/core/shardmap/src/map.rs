@@ -8,8 +8,11 @@
 //! Invariants: chunks are never empty; the lows of a chunk are at or above the chunk's own bound in
 //! `by_low` and below the next chunk's; `by_id` names the chunk of every entry.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 
 use bytes::Bytes;
 use lazuli_store::{Error, KeyRange, Result, after_prefix};
@@ -115,34 +118,16 @@ impl Map {
     }
 
     /// All partitions that hold any of these routes, in order, each with all routes it holds.
-    pub fn overlapping<'a>(
-        &'a self,
-        routes: &'a KeyRange,
-    ) -> impl Iterator<Item = (KeyRange, Placed)> + 'a {
-        let up_to_start = (Bound::Unbounded, Bound::Included(&routes.start[..]));
-        let holds_start = |number: &u32| self.chunks[*number as usize].after(&routes.start) > 0;
-        let first = self.by_low.range::<[u8], _>(up_to_start).rev();
-        let first = first.map(|(low, number)| (&low[..], number)).find(|(_, at)| holds_start(at));
-        let from = first.map_or(Bound::Unbounded, |(low, _)| Bound::Included(low));
-        self.by_low
-            .range::<[u8], _>((from, Bound::Unbounded))
-            .map(|(_, number)| &self.chunks[*number as usize])
-            .flat_map(|chunk| chunk.entries.iter().map(move |entry| (chunk, entry)))
-            .skip_while(|(chunk, entry)| {
-                chunk.low(entry) < &routes.start[..] && !chunk.reaches(entry, &routes.start)
-            })
-            .take_while(|(chunk, entry)| {
-                !routes.is_empty() && routes.end.as_ref().is_none_or(|end| chunk.low(entry) < end)
-            })
-            .map(|(chunk, entry)| (chunk.range(entry), entry.placed))
+    pub fn overlapping(&self, routes: &KeyRange) -> impl Iterator<Item = (KeyRange, Placed)> {
+        self.entries(routes).map(|(chunk, entry)| (chunk.range(entry), entry.placed))
     }
 
     /// Whether every one of these routes has a place.
     pub fn covers(&self, routes: &KeyRange) -> bool {
         let mut open = Some(routes.start.clone());
-        for (range, _) in self.overlapping(routes) {
+        for (chunk, entry) in self.entries(routes) {
             match open {
-                Some(from) if range.start <= from => open = range.end,
+                Some(from) if chunk.low(entry) <= &from[..] => open = chunk.end(entry),
                 _ => break,
             }
         }
@@ -151,6 +136,26 @@ impl Map {
             (Some(_), None) => false,
             (Some(from), Some(end)) => from >= end,
         }
+    }
+
+    /// The entries that hold any of these routes, in order.
+    fn entries(&self, routes: &KeyRange) -> impl Iterator<Item = (&Chunk, &Entry)> {
+        let KeyRange { start, end } = routes.clone();
+        let empty = routes.is_empty();
+        let up_to_start = (Bound::Unbounded, Bound::Included(&start[..]));
+        let mut lower = self.by_low.range::<[u8], _>(up_to_start).rev();
+        let first = lower.find(|(_, number)| self.chunks[**number as usize].after(&start) > 0);
+        let from = first.map_or(Bound::Unbounded, |(low, _)| Bound::Included(&low[..]));
+        let chunks = self.by_low.range::<[u8], _>((from, Bound::Unbounded));
+        let chunks = chunks.map(|(_, number)| &self.chunks[*number as usize]);
+        chunks
+            .flat_map(|chunk| chunk.entries.iter().map(move |entry| (chunk, entry)))
+            .skip_while(move |(chunk, entry)| {
+                chunk.low(entry) < &start[..] && !chunk.reaches(entry, &start)
+            })
+            .take_while(move |(chunk, entry)| {
+                !empty && end.as_ref().is_none_or(|end| chunk.low(entry) < &end[..])
+            })
     }
 
     /// Takes in a new or changed partition, in place of all that overlap it.
@@ -162,11 +167,12 @@ impl Map {
             return Err(Error::corrupt("map-bounds", message));
         }
         self.remove(partition.id);
-        let replaced: Vec<_> = self.overlapping(routes).map(|(_, placed)| placed).collect();
-        for placed in replaced {
-            self.remove(placed.partition);
+        let replaced: Vec<_> =
+            self.entries(routes).map(|(_, entry)| entry.placed.partition).collect();
+        for id in replaced {
+            self.remove(id);
         }
-        let number = self.room_for(&routes.start, partition.id);
+        let number = self.room_for(&routes.start);
         self.chunks[number as usize].insert(routes, partition.into());
         self.by_id.insert(partition.id, number);
         Ok(())
@@ -189,7 +195,7 @@ impl Map {
     }
 
     /// The chunk that takes an entry with this low bound, with room for it.
-    fn room_for(&mut self, low: &[u8], id: PartitionId) -> u32 {
+    fn room_for(&mut self, low: &[u8]) -> u32 {
         let up_to_low = (Bound::Unbounded, Bound::Included(low));
         let Some((_, number)) = self.by_low.range::<[u8], _>(up_to_low).next_back() else {
             return self.add_chunk(Box::default(), Chunk::default());
@@ -210,7 +216,6 @@ impl Map {
         for moved in ids {
             self.by_id.insert(moved, added);
         }
-        debug_assert!(!self.by_id.contains_key(&id), "an entry is removed before it is put again");
         if goes_up { added } else { number }
     }
 
@@ -253,13 +258,16 @@ impl Chunk {
         }
     }
 
-    fn range(&self, entry: &Entry) -> KeyRange {
-        let end = match entry.high {
+    fn end(&self, entry: &Entry) -> Option<Bytes> {
+        match entry.high {
             HIGH_NONE => None,
             HIGH_OF_PREFIX => after_prefix(self.low(entry)),
             _ => Some(Bytes::copy_from_slice(self.high(entry))),
-        };
-        KeyRange::new(Bytes::copy_from_slice(self.low(entry)), end)
+        }
+    }
+
+    fn range(&self, entry: &Entry) -> KeyRange {
+        KeyRange::new(Bytes::copy_from_slice(self.low(entry)), self.end(entry))
     }
 
     fn ids(&self) -> Vec<PartitionId> {
@@ -301,7 +309,7 @@ impl Chunk {
     }
 
     /// Some of the entries, with the bytes of their bounds and no others.
-    fn copy(&self, which: std::ops::Range<usize>) -> Self {
+    fn copy(&self, which: Range<usize>) -> Self {
         let entries = &self.entries[which];
         let mut bytes = Vec::with_capacity(entries.iter().map(Self::stored_bytes).sum());
         let moved = entries.iter().map(|entry| {

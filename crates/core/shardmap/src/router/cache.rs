@@ -23,11 +23,15 @@ pub(super) struct Cache {
 struct Kept {
     slots: BTreeMap<ContainerId, Used>,
     names: BTreeMap<String, ContainerId>,
+    /// The entries of all slots together, as they were last counted.
+    entries: usize,
     hand: Option<ContainerId>,
 }
 
+#[derive(Default)]
 struct Used {
     slot: Arc<Slot>,
+    entries: usize,
     lately: AtomicBool,
 }
 
@@ -63,11 +67,8 @@ impl Cache {
             return slot;
         }
         let mut kept = self.write();
-        let used = kept
-            .slots
-            .entry(id)
-            .or_insert_with(|| Used { slot: Arc::default(), lately: AtomicBool::new(true) });
-        let slot = used.touch();
+        // Not yet used lately: what is used once only makes room before what is used again and again.
+        let slot = kept.slots.entry(id).or_default().slot.clone();
         self.shrink(&mut kept, id);
         slot
     }
@@ -81,17 +82,20 @@ impl Cache {
 
     /// Takes note that a slot was read anew: of its name and of its size.
     pub(super) fn admit(&self, id: ContainerId, slot: &Arc<Slot>) {
-        let Some(container) = slot.container() else { return };
-        let kept_as = |kept: &Kept| kept.names.get(&container.name) == Some(&id);
-        if kept_as(&self.read()) && self.read().entries() <= self.entries_max {
+        let (Some(container), entries) = (slot.container(), slot.entries()) else { return };
+        if self.read().knows(id, &container.name, entries) {
             return;
         }
         let mut kept = self.write();
-        if kept.slots.get(&id).is_some_and(|used| Arc::ptr_eq(&used.slot, slot)) {
-            kept.names.retain(|_, named| *named != id);
-            kept.names.insert(container.name.clone(), id);
-            self.shrink(&mut kept, id);
-        }
+        let Some(used) = kept.slots.get_mut(&id).filter(|used| Arc::ptr_eq(&used.slot, slot))
+        else {
+            return;
+        };
+        let before = std::mem::replace(&mut used.entries, entries);
+        kept.entries = kept.entries - before + entries;
+        kept.names.retain(|_, named| *named != id);
+        kept.names.insert(container.name.clone(), id);
+        self.shrink(&mut kept, id);
     }
 
     pub(super) fn remove(&self, id: ContainerId) {
@@ -101,7 +105,7 @@ impl Cache {
     /// Lets containers go, but not this one, until what is kept is within bounds.
     fn shrink(&self, kept: &mut Kept, but: ContainerId) {
         while kept.slots.len() > 1
-            && (kept.slots.len() > self.containers_max || kept.entries() > self.entries_max)
+            && (kept.slots.len() > self.containers_max || kept.entries > self.entries_max)
         {
             let unused = kept.next_unused(but);
             kept.remove(unused);
@@ -110,8 +114,9 @@ impl Cache {
 }
 
 impl Kept {
-    fn entries(&self) -> usize {
-        self.slots.values().map(|used| used.slot.entries()).sum()
+    fn knows(&self, id: ContainerId, name: &str, entries: usize) -> bool {
+        self.names.get(name) == Some(&id)
+            && self.slots.get(&id).is_some_and(|used| used.entries == entries)
     }
 
     /// Moves the hand to the next container that was not used since the hand last passed it.
@@ -131,7 +136,9 @@ impl Kept {
     }
 
     fn remove(&mut self, id: ContainerId) {
-        self.slots.remove(&id);
+        if let Some(used) = self.slots.remove(&id) {
+            self.entries -= used.entries;
+        }
         self.names.retain(|_, named| *named != id);
     }
 }

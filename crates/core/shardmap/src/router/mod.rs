@@ -11,6 +11,9 @@ mod health;
 mod retry;
 mod slot;
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 use std::time::Duration;
 
