@@ -28,7 +28,7 @@ impl Space {
     pub const STEP_DONE: Self = Self(0x06);
     /// `version (8)`: the head of the local map, the guard of every change of it.
     pub const LOCAL_HEAD: Self = Self(0x07);
-    /// `container (4) | first route`: data that no partition of this shard owns any more. The guard of its deletion.
+    /// `garbage id (8)`: data that no partition of this shard owns any more. The guard of its deletion.
     pub const GARBAGE: Self = Self(0x08);
 
     // Every other container: key-ordered spaces.

@@ -4,6 +4,7 @@
 //! each on one *shard*, each with an *epoch* that grows with every change. The *catalog* is the durable record of it all;
 //! each shard's *local map* is its own record of what it holds, and has the last word on every request.
 
+pub mod catalog;
 pub mod container;
 #[cfg(test)]
 mod draw;
@@ -11,6 +12,7 @@ pub mod ids;
 pub mod key;
 pub mod layout;
 pub mod local;
+pub mod manager;
 pub mod map;
 pub mod partition;
 pub mod placement;
@@ -20,6 +22,7 @@ pub mod router;
 pub mod shard;
 pub mod source;
 
+pub use catalog::Catalog;
 pub use container::{Container, MapKind, Policies};
 pub use ids::{ContainerId, Epoch, PartitionId, ShardId};
 pub use key::{KeyPart, KeySchema, KeyType};

@@ -17,12 +17,12 @@ use bytes::Bytes;
 use lazuli_env::Id;
 use lazuli_store::{Error, KeyRange, Kind, Result, Store, Write};
 
-use crate::layout::{self, Space};
+use crate::layout::Space;
 use crate::record::{decode, encode, record_fields};
 use crate::{ContainerId, Epoch, Partition, PartitionId, PartitionState, ShardId};
 use rows::{
-    HeadRow, IdentityRow, applied_key, forget_applied, head_key, identity_key, read_head,
-    read_identity, read_rows, row_key, scan_all,
+    HeadRow, IdentityRow, applied_key, forget_applied, forget_garbage, garbage_key, head_key,
+    identity_key, read_head, read_identity, read_rows, row_key, scan_all,
 };
 
 pub use rows::SHARD_FORMAT;
@@ -211,7 +211,8 @@ impl LocalMap {
         }
         let dropped = self.dropped(change)?;
         let finished_below = head.finished_below.max(change.finished_below);
-        let mut writes = self.writes(change, &dropped);
+        let mut writes = forget_garbage(&*txn, &change.garbage).await?;
+        writes.extend(self.writes(change, &dropped));
         writes.extend(forget_applied(&*txn, finished_below).await?);
         writes.push(Write::Delete(head_key(*version)));
         writes.push(Write::Put(head_key(*version + 1), encode(&HeadRow { finished_below })));
@@ -240,7 +241,7 @@ impl LocalMap {
 
     /// The key that must exist when a slice of this garbage is deleted, so that nobody deletes what came after it.
     pub fn garbage_guard(id: u64) -> Bytes {
-        layout::key(ContainerId::SYSTEM, Space::GARBAGE, &id.to_be_bytes())
+        garbage_key(id)
     }
 
     /// Says that this garbage is deleted. Again is fine.

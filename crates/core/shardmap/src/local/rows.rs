@@ -6,7 +6,7 @@ use bytes::{BufMut, Bytes};
 use lazuli_env::Id;
 use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result, Write, after_key};
 
-use super::Identity;
+use super::{Garbage, Identity};
 use crate::layout::{self, Space};
 use crate::record::{decode, record_fields};
 use crate::{ContainerId, Epoch, Partition, PartitionId, ShardId};
@@ -37,6 +37,10 @@ pub(super) fn head_key(version: u64) -> Bytes {
 
 pub(super) fn applied_key(operation: u64) -> Bytes {
     layout::key(ContainerId::SYSTEM, Space::APPLIED, &operation.to_be_bytes())
+}
+
+pub(super) fn garbage_key(id: u64) -> Bytes {
+    layout::key(ContainerId::SYSTEM, Space::GARBAGE, &id.to_be_bytes())
 }
 
 pub(super) fn row_key(partition: PartitionId, epoch: Epoch) -> Bytes {
@@ -82,6 +86,24 @@ pub(super) async fn forget_applied(reader: &dyn Reader, finished_below: u64) -> 
     let range = KeyRange::new(start, Some(applied_key(finished_below)));
     let page = reader.scan(&range, Direction::Forward, PageLimit::MAX).await?;
     Ok(page.items.into_iter().map(|(key, _)| Write::Delete(key)).collect())
+}
+
+/// Deletions of older garbage that the new one includes.
+pub(super) async fn forget_garbage(reader: &dyn Reader, new: &[Garbage]) -> Result<Vec<Write>> {
+    if new.is_empty() {
+        return Ok(vec![]);
+    }
+    let mut writes = Vec::new();
+    for (key, row) in scan_all(reader, Space::GARBAGE).await? {
+        let old: Garbage = decode(row)?;
+        let includes = |new: &Garbage| {
+            new.container == old.container && new.routes.intersect(&old.routes) == old.routes
+        };
+        if new.iter().any(includes) {
+            writes.push(Write::Delete(key));
+        }
+    }
+    Ok(writes)
 }
 
 pub(super) async fn scan_all(reader: &dyn Reader, space: Space) -> Result<Vec<(Bytes, Bytes)>> {

@@ -1,0 +1,220 @@
+//! The catalog: the durable record of all shards, containers and maps, in a store of its own.
+//!
+//! Every change is one commit that replaces the head row of one version by that of the next. The head is the commit's
+//! guard, so of two changes that began on the same version one is refused, reads again and decides again. A change writes
+//! the rows it changes and no others, so its cost does not grow with the map, and it leaves a row in the change log, so
+//! routers follow instead of reading everything.
+//!
+//! `view` reads, `draft` collects what a change writes, `records` keeps small things for the engine.
+
+mod draft;
+mod keys;
+mod records;
+mod rows;
+mod source;
+mod view;
+
+use std::sync::Arc;
+
+use lazuli_env::{Env, Id};
+use lazuli_store::{Direction, Error, KeyRange, Kind, PageLimit, Reader, Result, Store, Write};
+
+use crate::record::{decode, encode};
+use crate::{Container, ContainerId, Garbage, Partition, PartitionId, Shard, ShardId};
+
+pub(crate) use draft::{Change, Decision, Draft, Refusal};
+pub use draft::{LOG_PARTITIONS_MAX, LOG_VERSIONS_MAX};
+pub use records::{Expected, RecordWrite, Versioned};
+pub(crate) use rows::Deleting;
+pub use rows::{CATALOG_FORMAT, ContainerChange, DroppedRow, Entry, Operation};
+use rows::{Head, IdentityRow, LogRow};
+pub(crate) use view::View;
+
+/// How often a change is decided again when others come first.
+pub const CHANGE_TRIES_MAX: usize = 16;
+
+pub struct Catalog {
+    store: Arc<dyn Store>,
+    env: Env,
+    id: Id,
+    /// Held while a change is made, with the version of the head as far as it is known.
+    changing: tokio::sync::Mutex<u64>,
+    /// Held while records are written, likewise.
+    recording: tokio::sync::Mutex<u64>,
+}
+
+impl Catalog {
+    /// Makes an empty store a catalog and opens it. A store that is one already is just opened.
+    pub async fn init(store: Arc<dyn Store>, env: Env) -> Result<Self> {
+        if store.snapshot().get(&keys::space(keys::IDENTITY)).await?.is_none() {
+            let identity = IdentityRow { format: CATALOG_FORMAT, id: env.ids.next_id() };
+            let head = Head {
+                next_shard: 1,
+                next_container: 1,
+                next_partition: 1,
+                next_garbage: 1,
+                log_from: 1,
+            };
+            let writes = vec![
+                Write::Put(keys::space(keys::IDENTITY), encode(&identity)),
+                Write::Put(keys::numbered(keys::HEAD, 0), encode(&head)),
+                Write::Put(keys::numbered(keys::RECORD_HEAD, 0), encode(&None::<Id>)),
+            ];
+            store.begin(vec![]).await?.commit(writes).await?;
+        }
+        Self::open(store, env).await
+    }
+
+    pub async fn open(store: Arc<dyn Store>, env: Env) -> Result<Self> {
+        let snapshot = store.snapshot();
+        let blank = || Error::not_found("catalog-blank", "the store is not a catalog");
+        let row = snapshot.get(&keys::space(keys::IDENTITY)).await?.ok_or_else(blank)?;
+        let identity: IdentityRow = decode(row)?;
+        if identity.format > CATALOG_FORMAT {
+            let message = format!(
+                "the catalog has format {}, and this version knows up to {CATALOG_FORMAT}",
+                identity.format
+            );
+            return Err(Error::invalid("format-unknown", message));
+        }
+        let version = newest(&*snapshot, keys::HEAD).await?;
+        let records = newest(&*snapshot, keys::RECORD_HEAD).await?;
+        Ok(Self {
+            store,
+            env,
+            id: identity.id,
+            changing: tokio::sync::Mutex::new(version),
+            recording: tokio::sync::Mutex::new(records),
+        })
+    }
+
+    /// Which catalog this is. Its shards know it by this id.
+    pub fn id(&self) -> Id {
+        self.id
+    }
+
+    pub(crate) fn snapshot(&self) -> Box<dyn Reader> {
+        self.store.snapshot()
+    }
+
+    /// Grows with every change.
+    pub async fn version(&self) -> Result<u64> {
+        newest(&*self.snapshot(), keys::HEAD).await
+    }
+
+    pub async fn shard(&self, id: ShardId) -> Result<Shard> {
+        View::of(&*self.snapshot()).shard(id).await
+    }
+
+    /// All shards, by id.
+    pub async fn shards(&self) -> Result<Vec<Shard>> {
+        View::of(&*self.snapshot()).shards().await
+    }
+
+    pub async fn container(&self, id: ContainerId) -> Result<Container> {
+        View::of(&*self.snapshot()).container(id).await
+    }
+
+    pub async fn container_named(&self, name: &str) -> Result<Container> {
+        View::of(&*self.snapshot()).container_named(name).await
+    }
+
+    /// All containers, by id.
+    pub async fn containers(&self) -> Result<Vec<Container>> {
+        View::of(&*self.snapshot()).containers().await
+    }
+
+    pub async fn partition(&self, id: PartitionId) -> Result<Entry> {
+        View::of(&*self.snapshot()).entry(id).await
+    }
+
+    /// Partitions of a container that hold any of these routes, in the order of routes, at most `most`.
+    pub async fn partitions_in(
+        &self,
+        container: ContainerId,
+        routes: &KeyRange,
+        most: usize,
+    ) -> Result<Vec<Entry>> {
+        View::of(&*self.snapshot()).entries(container, routes, most).await
+    }
+
+    /// Partitions on a shard, at most `most`.
+    pub async fn partitions_on(&self, shard: ShardId, most: usize) -> Result<Vec<Partition>> {
+        let entries = View::of(&*self.snapshot()).entries_on(shard, most).await?;
+        Ok(entries.into_iter().map(|entry| entry.partition).collect())
+    }
+
+    /// How many partitions a shard holds.
+    pub async fn partition_count(&self, shard: ShardId) -> Result<u64> {
+        View::of(&*self.snapshot()).count_on(shard, None).await
+    }
+
+    /// Operations that were decided and are not finished.
+    pub async fn operations(&self) -> Result<Vec<Operation>> {
+        View::of(&*self.snapshot()).operations().await
+    }
+
+    /// Data that is to be deleted, on all shards.
+    pub async fn garbage(&self) -> Result<Vec<Garbage>> {
+        View::of(&*self.snapshot()).garbage().await
+    }
+
+    /// Makes a change: decides it on the newest version, and again if another change came first. Deciding without writing
+    /// anything changes nothing.
+    pub(crate) async fn change<C: Change>(&self, change: &C) -> Decision<C::Output> {
+        let id = self.env.ids.next_id();
+        let mut version = self.changing.lock().await;
+        for _ in 0..CHANGE_TRIES_MAX {
+            let Some(mut draft) = self.draft(*version, id).await? else {
+                *version = self.version().await?;
+                continue;
+            };
+            let output = change.decide(&mut draft).await?;
+            if draft.is_empty() {
+                return Ok(output);
+            }
+            let made = draft.next_version();
+            let Err(error) = draft.commit().await else {
+                *version = made;
+                return Ok(output);
+            };
+            if !matches!(error.kind(), Kind::Moved | Kind::Unavailable { .. }) {
+                return Err(error.into());
+            }
+            // The commit may have happened all the same. The log knows who made a version.
+            *version = self.version().await?;
+            if self.made_by(made).await? == Some(id) {
+                return Ok(output);
+            }
+        }
+        let message = format!("others changed the catalog {CHANGE_TRIES_MAX} times meanwhile");
+        Err(Error::precondition("catalog-changed", message).into())
+    }
+
+    /// A draft on this version; none if it is not the newest.
+    async fn draft(&self, version: u64, change: Id) -> Result<Option<Draft>> {
+        let key = keys::numbered(keys::HEAD, version);
+        let txn = match self.store.begin(vec![key.clone()]).await {
+            Err(error) if error.is_moved() => return Ok(None),
+            begun => begun?,
+        };
+        let head: Option<Head> = View::of(&*txn).row(&key).await?;
+        Ok(head.map(|head| Draft::new(txn, version, head, change)))
+    }
+
+    /// The change that made this version, if the log remembers it.
+    async fn made_by(&self, version: u64) -> Result<Option<Id>> {
+        let snapshot = self.snapshot();
+        let key = keys::numbered(keys::LOG, version);
+        let row: Option<LogRow> = View::of(&*snapshot).row(&key).await?;
+        Ok(row.map(|row| row.change))
+    }
+}
+
+/// The version of the one live head row. Walks backward, because older versions may still be in the way of a forward scan.
+async fn newest(reader: &dyn Reader, space: u8) -> Result<u64> {
+    let range = KeyRange::prefix(keys::space(space));
+    let page = reader.scan(&range, Direction::Backward, PageLimit::items(1)).await?;
+    let version = page.items.first().and_then(|(key, _)| keys::number_of(key));
+    version.ok_or_else(|| Error::corrupt("row-corrupt", "the catalog has no head"))
+}

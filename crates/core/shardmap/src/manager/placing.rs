@@ -1,0 +1,124 @@
+//! Choosing shards for new partitions, and checking their bounds.
+
+use std::collections::BTreeMap;
+
+use lazuli_store::{Error, KeyRange, Result};
+
+use crate::catalog::View;
+use crate::route::{ROUTE_BYTES_MAX, virtual_shards};
+use crate::{Container, MapKind, Shard, ShardId, placement};
+
+/// Refuses a shard that the container's rules do not allow for these routes.
+pub(crate) fn check_placement(
+    container: &Container,
+    routes: &KeyRange,
+    shard: &Shard,
+) -> Result<()> {
+    placement::allowed(&container.placement, routes, shard)
+        .map_err(|error| error.context(format!("container {}", container.name)))
+}
+
+/// Spreads new partitions: each goes to the allowed shard that then holds the fewest.
+pub(super) struct Spread {
+    /// Shards with how many partitions they hold, those to come included.
+    shards: BTreeMap<ShardId, (Shard, u64)>,
+}
+
+impl Spread {
+    /// Over these shards, or over all if none is named.
+    pub(super) async fn over(view: View<'_>, among: &[ShardId]) -> Result<Self> {
+        let mut shards = BTreeMap::new();
+        for shard in view.shards().await? {
+            if among.is_empty() || among.contains(&shard.id) {
+                let held = view.count_on(shard.id, None).await?;
+                shards.insert(shard.id, (shard, held));
+            }
+        }
+        for id in among {
+            if !shards.contains_key(id) {
+                let message = format!("there is no shard with id {id}");
+                return Err(Error::not_found("shard-not-found", message));
+            }
+        }
+        Ok(Self { shards })
+    }
+
+    /// The shard for these routes: the one wished for, or else the best.
+    pub(super) fn choose(
+        &mut self,
+        container: &Container,
+        routes: &KeyRange,
+        wished: Option<ShardId>,
+    ) -> Result<ShardId> {
+        let id = match wished {
+            Some(id) => {
+                let missing = || {
+                    let message = format!("there is no shard with id {id}");
+                    Error::not_found("shard-not-found", message)
+                };
+                let (shard, _) = self.shards.get(&id).ok_or_else(missing)?;
+                check_placement(container, routes, shard)?;
+                id
+            }
+            None => {
+                let fits = |shard: &Shard| check_placement(container, routes, shard).is_ok();
+                let allowed = self.shards.values().filter(|(shard, _)| fits(shard));
+                let best = allowed.min_by_key(|(shard, held)| (*held, shard.id));
+                best.map(|(shard, _)| shard.id).ok_or_else(|| {
+                    let message = format!(
+                        "no shard is allowed to hold these routes of container {}",
+                        container.name
+                    );
+                    Error::precondition("no-shard-allowed", message)
+                })?
+            }
+        };
+        if let Some((_, held)) = self.shards.get_mut(&id) {
+            *held += 1;
+        }
+        Ok(id)
+    }
+}
+
+/// Refuses bounds that a partition of this container cannot have: nothing inside, within a shardlet, within a virtual
+/// shard, or anything but one key in a list map.
+pub(super) fn check_bounds(container: &Container, routes: &KeyRange) -> Result<()> {
+    let longest = routes.end.as_ref().map_or(0, bytes::Bytes::len).max(routes.start.len());
+    if longest > ROUTE_BYTES_MAX {
+        let message =
+            format!("a bound of {longest} bytes; the longest route has {ROUTE_BYTES_MAX}");
+        return Err(Error::too_large("bound-too-large", message));
+    }
+    if routes.is_empty() {
+        return Err(Error::invalid("range-empty", "a partition must hold some routes"));
+    }
+    match container.kind {
+        MapKind::Hash => match virtual_shards(routes) {
+            Some(_) => Ok(()),
+            None => Err(inside("a virtual shard")),
+        },
+        MapKind::Range => {
+            check_shardlet(container, &routes.start)?;
+            routes.end.as_ref().map_or(Ok(()), |end| check_shardlet(container, end))
+        }
+        MapKind::List => {
+            container.kind.key(&container.key, &routes.start)?;
+            if *routes == KeyRange::prefix(routes.start.clone()) {
+                return Ok(());
+            }
+            Err(Error::invalid("not-a-point", "a partition of a list map holds exactly one key"))
+        }
+    }
+}
+
+/// Refuses a bound that has a whole route in front of it: the shardlet of that route would be torn apart.
+pub(super) fn check_shardlet(container: &Container, bound: &[u8]) -> Result<()> {
+    match container.kind.split(&container.key, bound) {
+        Ok((_, rest)) if !rest.is_empty() => Err(inside("a shardlet")),
+        _ => Ok(()),
+    }
+}
+
+fn inside(what: &str) -> Error {
+    Error::invalid("bound-inside-shardlet", format!("a bound must not lie inside {what}"))
+}
