@@ -7,12 +7,12 @@ use lazuli_store::{KeyRange, Result};
 use crate::reader::View;
 
 /// Ranges up to this many items are walked. More than that is worth an estimate only.
-const WALK_ITEMS_MAX: usize = 10_000;
+const WALK_ITEMS_MAX: u64 = 10_000;
 
 pub(crate) fn size(view: &View, keyspace: &Keyspace, range: &KeyRange) -> Result<u64> {
-    let (walked, complete) = view.measure(range, WALK_ITEMS_MAX)?;
-    if complete {
-        return Ok(walked);
+    let walked = view.measure(range, WALK_ITEMS_MAX)?;
+    if walked.complete {
+        return Ok(walked.bytes);
     }
     // Memtables are left out: what they add to a large range is small, and soon in tables.
     let version = keyspace.tree.current_version();
@@ -21,7 +21,7 @@ pub(crate) fn size(view: &View, keyspace: &Keyspace, range: &KeyRange) -> Result
         let share = share(range, keys.min(), keys.max());
         (table.metadata.file_size as f64 * share) as u64
     });
-    Ok(tables.sum::<u64>().max(walked))
+    Ok(tables.sum::<u64>().max(walked.bytes))
 }
 
 /// Which part of the keys from `min` to `max` is in the range, as if they lay evenly.
