@@ -82,8 +82,10 @@ impl EmbeddedStore {
             if let Some(committer) = committer {
                 let _ = committer.join();
             }
-            // Whoever closes may have stopped waiting.
-            let _ = answer.send(flush(&state));
+            let flushed = flush(&state);
+            // Whoever waits for the answer may open the directory again at once, or may have stopped waiting.
+            drop(state);
+            let _ = answer.send(flushed);
         };
         let thread = std::thread::Builder::new().name("lazuli:close".to_owned()).spawn(close);
         thread.map_err(|error| from_io("the closing thread", &error))?;
@@ -185,7 +187,7 @@ impl Store for EmbeddedStore {
     }
 
     fn size<'a>(&'a self, range: &'a KeyRange) -> BoxFuture<'a, Result<u64>> {
-        Box::pin(async move { size::size(&View::newest(&self.state), &self.state.keyspace, range) })
+        Box::pin(async move { size::size(&View::newest(&self.state), &self.state, range) })
     }
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
