@@ -1,6 +1,6 @@
 //! Lazuli itself as a program in the background: built, started on free ports, waited for.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -8,20 +8,15 @@ use serde_json::Value;
 
 use crate::conformance::Endpoints;
 use crate::process::{self, Background};
-use crate::workspace::{Workspace, cargo};
+use crate::workspace::Workspace;
 use crate::{Failure, Result};
 
 /// How long the server may take until it accepts connections.
 const READY_WAIT: Duration = Duration::from_secs(60);
 
-/// Builds the binary `lazuli` and says where it is.
-pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf> {
-    process::run(cargo().args(["build", "--locked", "--package", "lazuli", "--bin", "lazuli"]))?;
-    Ok(workspace.target.join("debug").join("lazuli"))
-}
-
 /// Starts a server with fresh data in `folder` and waits until it says where it listens.
-pub(crate) fn start(binary: &Path, folder: &Path) -> Result<(Background, Endpoints)> {
+pub(crate) fn start(workspace: &Workspace, folder: &Path) -> Result<(Background, Endpoints)> {
+    let binary = workspace.program("lazuli")?;
     process::fresh_folder(folder)?;
     let ready = folder.join("ready.json");
     let mut command = Command::new(binary);
