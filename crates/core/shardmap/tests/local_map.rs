@@ -94,7 +94,7 @@ async fn a_change_is_made_once_and_too_late_is_refused() {
 
     let second = LocalChange { finished_below: 3, ..put(3, partition(2, 1, first.state)) };
     map.apply(&second).await.unwrap();
-    assert_eq!(map.finished_below().await.unwrap(), 3);
+    assert_eq!(map.seen().unwrap(), 3);
     assert_eq!(map.apply(&put(1, first)).await.unwrap_err().code(), "operation-stale");
     map.apply(&second).await.unwrap();
 }

@@ -78,13 +78,18 @@ pub struct LocalChange {
 
 record_fields!(Garbage { id, shard, container, routes });
 
-/// The rows in memory. None while nobody knows whether the last change has reached the disk.
-type Rows = Option<BTreeMap<PartitionId, Partition>>;
+/// The rows in memory.
+pub(super) struct Rows {
+    by_id: BTreeMap<PartitionId, Partition>,
+    /// The highest number of an operation that this shard has taken.
+    seen: u64,
+}
 
 pub struct LocalMap {
     store: Arc<dyn Store>,
     identity: Identity,
-    rows: RwLock<Rows>,
+    /// None while nobody knows whether the last change has reached the disk.
+    rows: RwLock<Option<Rows>>,
     /// Held while a change is made, with the version of the head as far as it is known.
     changing: tokio::sync::Mutex<u64>,
 }
@@ -135,7 +140,7 @@ impl LocalMap {
     /// Whether this shard holds the partition at exactly this epoch, in a state that allows the access.
     pub fn check(&self, partition: PartitionId, epoch: Epoch, access: Access) -> Result<Held> {
         let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
-        let row = rows.as_ref().ok_or_else(unknown)?.get(&partition);
+        let row = rows.as_ref().ok_or_else(unknown)?.by_id.get(&partition);
         let Some(row) = row.filter(|row| row.epoch == epoch) else {
             let found = row.map_or("not here".into(), |row| format!("at epoch {}", row.epoch));
             return Err(Error::moved(format!(
@@ -162,18 +167,19 @@ impl LocalMap {
 
     pub fn get(&self, partition: PartitionId) -> Result<Option<Partition>> {
         let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
-        Ok(rows.as_ref().ok_or_else(unknown)?.get(&partition).cloned())
+        Ok(rows.as_ref().ok_or_else(unknown)?.by_id.get(&partition).cloned())
     }
 
     /// All partitions of this shard, by id.
     pub fn partitions(&self) -> Result<Vec<Partition>> {
         let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
-        Ok(rows.as_ref().ok_or_else(unknown)?.values().cloned().collect())
+        Ok(rows.as_ref().ok_or_else(unknown)?.by_id.values().cloned().collect())
     }
 
-    /// Below this number the shard refuses operations. A catalog whose version is lower has lost its memory.
-    pub async fn finished_below(&self) -> Result<u64> {
-        Ok(read_head(&*self.store.snapshot()).await?.1.finished_below)
+    /// The highest number of an operation that this shard has taken. A catalog whose version is lower has lost its memory.
+    pub fn seen(&self) -> Result<u64> {
+        let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(rows.as_ref().ok_or_else(unknown)?.seen)
     }
 
     /// Makes the change, once: again is fine, and too late is refused (`operation-stale`). A shard that is not as the
@@ -247,16 +253,21 @@ impl LocalMap {
     /// Says that this garbage is deleted. Again is fine.
     pub async fn garbage_done(&self, id: u64) -> Result<()> {
         let key = Self::garbage_guard(id);
-        if self.store.snapshot().get(&key).await?.is_none() {
-            return Ok(());
+        let mut tries = 1;
+        while self.store.snapshot().get(&key).await?.is_some() {
+            let txn = self.store.begin(vec![]).await?;
+            match txn.commit(vec![Write::Delete(key.clone())]).await {
+                Err(error) if may_have_happened(&error) && tries < APPLY_TRIES_MAX => tries += 1,
+                result => return result,
+            }
         }
-        self.store.begin(vec![]).await?.commit(vec![Write::Delete(key)]).await
+        Ok(())
     }
 
     /// The rows that the change takes away. They must be there, unless it is a repair.
     fn dropped(&self, change: &LocalChange) -> Result<Vec<(PartitionId, Epoch)>> {
         let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
-        let rows = rows.as_ref().ok_or_else(unknown)?;
+        let rows = &rows.as_ref().ok_or_else(unknown)?.by_id;
         let ids = change.puts.iter().map(|put| put.id);
         if change.forced {
             let ids = ids.chain(change.drops.iter().map(|(id, _)| *id));
@@ -298,9 +309,10 @@ impl LocalMap {
         let mut rows = self.rows.write().unwrap_or_else(PoisonError::into_inner);
         let Some(rows) = rows.as_mut() else { return };
         for (id, _) in dropped {
-            rows.remove(id);
+            rows.by_id.remove(id);
         }
-        rows.extend(change.puts.iter().map(|put| (put.id, put.clone())));
+        rows.by_id.extend(change.puts.iter().map(|put| (put.id, put.clone())));
+        rows.seen = rows.seen.max(change.operation);
     }
 
     fn is_unknown(&self) -> bool {

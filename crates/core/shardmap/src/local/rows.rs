@@ -6,7 +6,7 @@ use bytes::{BufMut, Bytes};
 use lazuli_env::Id;
 use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result, Write, after_key};
 
-use super::{Garbage, Identity};
+use super::{Garbage, Identity, Rows};
 use crate::layout::{self, Space};
 use crate::record::{decode, record_fields};
 use crate::{ContainerId, Epoch, Partition, PartitionId, ShardId};
@@ -71,13 +71,18 @@ pub(super) async fn read_head(reader: &dyn Reader) -> Result<(u64, HeadRow)> {
     Ok((u64::from_be_bytes(*version), decode(row)?))
 }
 
-pub(super) async fn read_rows(reader: &dyn Reader) -> Result<BTreeMap<PartitionId, Partition>> {
-    let mut rows = BTreeMap::new();
+pub(super) async fn read_rows(reader: &dyn Reader) -> Result<Rows> {
+    let mut by_id = BTreeMap::new();
     for (_, row) in scan_all(reader, Space::LOCAL_MAP).await? {
         let partition: Partition = decode(row)?;
-        rows.insert(partition.id, partition);
+        by_id.insert(partition.id, partition);
     }
-    Ok(rows)
+    let marks = KeyRange::prefix(layout::prefix(ContainerId::SYSTEM, Space::APPLIED));
+    let last = reader.scan(&marks, Direction::Backward, PageLimit::items(1)).await?;
+    let last = last.items.first().and_then(|(key, _)| key.split_last_chunk::<8>());
+    let (_, head) = read_head(reader).await?;
+    let seen = last.map_or(0, |(_, number)| u64::from_be_bytes(*number));
+    Ok(Rows { by_id, seen: seen.max(head.finished_below) })
 }
 
 /// Deletions of the marks of operations that are finished everywhere.

@@ -47,7 +47,7 @@ pub struct ContainerUpdate {
 
 impl Manager {
     pub async fn create_container(&self, container: &NewContainer) -> Result<Container> {
-        self.run(container).await
+        self.run(&Create { new: container, manager: self }).await
     }
 
     /// Changes schema tag, rules and policies. Rules that a partition breaks where it is now are refused. Changing nothing
@@ -76,25 +76,31 @@ impl NewContainer {
     }
 }
 
-impl Change for NewContainer {
+struct Create<'a> {
+    new: &'a NewContainer,
+    manager: &'a Manager,
+}
+
+impl Change for Create<'_> {
     type Output = Container;
 
     async fn decide(&self, draft: &mut Draft) -> Decision<Container> {
-        check_name("container's name", &self.name)?;
-        let ranges = self.ranges()?;
+        let new = self.new;
+        check_name("container's name", &new.name)?;
+        let ranges = new.ranges()?;
         if ranges.len() > OPERATION_PARTITIONS_MAX {
             return Err(too_many(ranges.len()).into());
         }
-        name_is_free(draft.view(), &self.name).await?;
-        let mut spread = Spread::over(draft.view(), &self.shards).await?;
+        name_is_free(draft.view(), &new.name).await?;
+        let mut spread = Spread::over(draft.view(), &new.shards, self.manager).await?;
         let container = Container {
             id: draft.new_container_id(),
-            name: self.name.clone(),
-            kind: self.kind,
-            key: self.key.clone(),
-            schema: self.schema.clone(),
-            placement: self.placement.clone(),
-            policies: self.policies.clone(),
+            name: new.name.clone(),
+            kind: new.kind,
+            key: new.key.clone(),
+            schema: new.schema.clone(),
+            placement: new.placement.clone(),
+            policies: new.policies.clone(),
             version: 1,
         };
         let mut operation = Operation::new("create container", container.id);

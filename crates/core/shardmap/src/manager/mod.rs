@@ -8,6 +8,7 @@
 //! An operation claims the routes it is about. Others that need any of them finish it first, so a shard that is down holds
 //! up its own routes and nothing else.
 
+mod attach;
 mod bounds;
 mod containers;
 mod deletion;
@@ -25,7 +26,7 @@ use lazuli_store::{Error, KeyRange, Result};
 use crate::catalog::{Catalog, Change, Decision, Draft, Entry, Operation, Refusal, View};
 use crate::source::{MapDelta, MapSource};
 use crate::{
-    Container, ContainerId, Epoch, LocalChange, LocalMap, Partition, PartitionId, ShardId,
+    Container, ContainerId, Epoch, Identity, LocalChange, LocalMap, Partition, PartitionId, ShardId,
 };
 
 pub use containers::{ContainerUpdate, Cuts, NewContainer};
@@ -83,12 +84,14 @@ impl Manager {
     }
 
     pub(crate) fn local(&self, shard: ShardId) -> Result<Arc<LocalMap>> {
-        self.shards.local(shard)
+        let local = self.shards.local(shard)?;
+        local.expect(Identity { catalog: self.catalog.id(), shard })?;
+        Ok(local)
     }
 
     /// Makes a change, after finishing whatever stands in its way, and finishes the operation it begins.
     pub(crate) async fn run<C: Change>(&self, change: &C) -> Result<C::Output> {
-        let change = Reachable { change, shards: &*self.shards };
+        let change = Reachable { change, manager: self };
         for _ in 0..SETTLE_TRIES_MAX {
             match self.catalog.change(&change).await {
                 Ok((output, None)) => return Ok(output),
@@ -206,10 +209,10 @@ impl MapSource for Manager {
     }
 }
 
-/// Refuses to begin an operation on a shard that does not answer: it would only hold up its routes.
+/// Refuses to begin an operation on a shard that would not take it: it would only hold up its routes.
 struct Reachable<'a, C> {
     change: &'a C,
-    shards: &'a dyn LocalMaps,
+    manager: &'a Manager,
 }
 
 impl<C: Change> Change for Reachable<'_, C> {
@@ -218,11 +221,24 @@ impl<C: Change> Change for Reachable<'_, C> {
     async fn decide(&self, draft: &mut Draft) -> Decision<Self::Output> {
         let output = self.change.decide(draft).await?;
         let begun = draft.begun().cloned();
-        for shard in begun.iter().flat_map(Operation::shards) {
-            self.shards.local(shard)?;
+        if let Some(operation) = &begun {
+            for shard in operation.shards() {
+                let seen = self.manager.local(shard)?.seen()?;
+                if operation.number <= seen {
+                    return Err(behind(shard, seen).into());
+                }
+            }
         }
         Ok((output, begun))
     }
+}
+
+fn behind(shard: ShardId, seen: u64) -> Error {
+    let message = format!(
+        "shard {shard} has taken operation {seen}, which this catalog does not know: \
+         was the catalog restored from a backup? Rebuild it from its shards"
+    );
+    Error::precondition("catalog-behind", message)
 }
 
 struct Conclude {

@@ -36,7 +36,7 @@ impl Manager {
         container: ContainerId,
         partitions: &[NewPartition],
     ) -> Result<Vec<Partition>> {
-        self.run(&AddPartitions { container, partitions }).await
+        self.run(&AddPartitions { container, partitions, manager: self }).await
     }
 
     pub async fn add_partition(
@@ -62,6 +62,7 @@ impl Manager {
 struct AddPartitions<'a> {
     container: ContainerId,
     partitions: &'a [NewPartition],
+    manager: &'a Manager,
 }
 
 impl Change for AddPartitions<'_> {
@@ -79,7 +80,7 @@ impl Change for AddPartitions<'_> {
             return Ok(vec![]);
         }
         check_disjoint(&container, self.partitions)?;
-        let mut spread = Spread::over(draft.view(), &[]).await?;
+        let mut spread = Spread::over(draft.view(), &[], self.manager).await?;
         let mut operation = Operation::new("add partitions", container.id);
         for new in self.partitions {
             check_bounds(&container, &new.routes)?;

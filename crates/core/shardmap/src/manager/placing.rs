@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use lazuli_store::{Error, KeyRange, Result};
 
+use super::Manager;
 use crate::catalog::View;
 use crate::route::{ROUTE_BYTES_MAX, virtual_shards};
 use crate::{Container, MapKind, Shard, ShardId, placement};
@@ -20,18 +21,25 @@ pub(crate) fn check_placement(
 
 /// Spreads new partitions: each goes to the allowed shard that then holds the fewest.
 pub(super) struct Spread {
-    /// Shards with how many partitions they hold, those to come included.
-    shards: BTreeMap<ShardId, (Shard, u64)>,
+    /// With how many partitions they hold, those to come included.
+    shards: BTreeMap<ShardId, Choice>,
+}
+
+struct Choice {
+    shard: Shard,
+    held: u64,
+    answers: bool,
 }
 
 impl Spread {
-    /// Over these shards, or over all if none is named.
-    pub(super) async fn over(view: View<'_>, among: &[ShardId]) -> Result<Self> {
+    /// Over these shards, or over all that answer if none is named.
+    pub(super) async fn over(view: View<'_>, among: &[ShardId], manager: &Manager) -> Result<Self> {
         let mut shards = BTreeMap::new();
         for shard in view.shards().await? {
             if among.is_empty() || among.contains(&shard.id) {
                 let held = view.count_on(shard.id, None).await?;
-                shards.insert(shard.id, (shard, held));
+                let answers = manager.local(shard.id).is_ok();
+                shards.insert(shard.id, Choice { shard, held, answers });
             }
         }
         for id in among {
@@ -56,25 +64,25 @@ impl Spread {
                     let message = format!("there is no shard with id {id}");
                     Error::not_found("shard-not-found", message)
                 };
-                let (shard, _) = self.shards.get(&id).ok_or_else(missing)?;
-                check_placement(container, routes, shard)?;
+                let choice = self.shards.get(&id).ok_or_else(missing)?;
+                check_placement(container, routes, &choice.shard)?;
                 id
             }
             None => {
                 let fits = |shard: &Shard| check_placement(container, routes, shard).is_ok();
-                let allowed = self.shards.values().filter(|(shard, _)| fits(shard));
-                let best = allowed.min_by_key(|(shard, held)| (*held, shard.id));
-                best.map(|(shard, _)| shard.id).ok_or_else(|| {
+                let allowed = self.shards.values().filter(|it| it.answers && fits(&it.shard));
+                let best = allowed.min_by_key(|it| (it.held, it.shard.id));
+                best.map(|it| it.shard.id).ok_or_else(|| {
                     let message = format!(
-                        "no shard is allowed to hold these routes of container {}",
+                        "no shard that answers may hold these routes of container {}",
                         container.name
                     );
                     Error::precondition("no-shard-allowed", message)
                 })?
             }
         };
-        if let Some((_, held)) = self.shards.get_mut(&id) {
-            *held += 1;
+        if let Some(choice) = self.shards.get_mut(&id) {
+            choice.held += 1;
         }
         Ok(id)
     }

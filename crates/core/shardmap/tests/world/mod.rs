@@ -143,7 +143,13 @@ impl World {
             shards.open.lock().unwrap().insert(id, Arc::new(local));
         }
         let manager = Arc::new(Manager::new(env.clone(), Arc::new(catalog), shards.clone()));
-        Self { env, disks, crash, shards, manager }
+        let world = Self { env, disks, crash, shards, manager };
+        for shard in world.catalog().shards().await.unwrap() {
+            if !world.shards.open.lock().unwrap().contains_key(&shard.id) {
+                world.start_shard(&shard).await;
+            }
+        }
+        world
     }
 
     /// The same disks after a crash or a stop.
@@ -248,10 +254,11 @@ impl World {
         let mut on_shards = Vec::new();
         let mut garbage = Vec::new();
         for shard in &truth.shards {
+            if !self.shards.open.lock().unwrap().contains_key(&shard.id) {
+                self.start_shard(shard).await;
+            }
             let local = self.local(shard.id);
-            assert!(
-                local.finished_below().await.unwrap() <= self.catalog().version().await.unwrap()
-            );
+            assert!(local.seen().unwrap() <= self.catalog().version().await.unwrap());
             on_shards.extend(local.partitions().unwrap());
             garbage.extend(local.garbage().await.unwrap());
             let held = self.catalog().partition_count(shard.id).await.unwrap();

@@ -1,0 +1,95 @@
+//! The reconciler: finishes what a crash left half done, and says what it cannot decide.
+//!
+//! It runs at start and every now and then. Nothing depends on when: whoever comes across an unfinished operation finishes
+//! it as well.
+
+use lazuli_store::{Error, Result};
+
+use crate::catalog::View;
+use crate::manager::Manager;
+use crate::recovery::Difference;
+use crate::{ContainerId, ShardId};
+
+/// What the reconciler did, and what is left for an operator.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Operations that it finished.
+    pub finished: Vec<u64>,
+    /// Operations that it could not finish.
+    pub stuck: Vec<(u64, Error)>,
+    /// Containers whose deletion it could not finish.
+    pub undeleted: Vec<(ContainerId, Error)>,
+    /// Shards that it could not look at.
+    pub unreachable: Vec<(ShardId, Error)>,
+    /// Shards that have taken operations of which the catalog knows nothing: the catalog was restored from a backup.
+    pub ahead: Vec<ShardId>,
+    /// Where catalog and local maps differ.
+    pub differences: Vec<Difference>,
+}
+
+impl Report {
+    /// Whether nothing is left to do or to decide.
+    pub fn is_clean(&self) -> bool {
+        self.stuck.is_empty()
+            && self.undeleted.is_empty()
+            && self.unreachable.is_empty()
+            && self.ahead.is_empty()
+            && self.differences.is_empty()
+    }
+}
+
+impl Manager {
+    /// Finishes all that can be finished and compares the catalog with the local map of every shard that answers. Fails
+    /// only if the catalog itself does not answer.
+    pub async fn reconcile(&self) -> Result<Report> {
+        let mut report = Report::default();
+        let shards = self.catalog().shards().await?;
+        for shard in &shards {
+            let refreshed = match self.local(shard.id) {
+                Ok(local) => local.refresh().await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = refreshed {
+                report.unreachable.push((shard.id, error));
+            }
+        }
+        for operation in self.catalog().operations().await? {
+            match self.finish(&operation).await {
+                Ok(()) => report.finished.push(operation.number),
+                Err(error) => report.stuck.push((operation.number, error)),
+            }
+        }
+        let snapshot = self.catalog().snapshot();
+        let deleting = View::of(&*snapshot).deleting().await?;
+        drop(snapshot);
+        for container in deleting.into_iter().map(|deleting| deleting.container.id) {
+            if let Err(error) = self.go_on_deleting(container).await {
+                report.undeleted.push((container, error));
+            }
+        }
+        let version = self.catalog().version().await?;
+        for shard in shards {
+            if report.unreachable.iter().any(|(id, _)| *id == shard.id) {
+                continue;
+            }
+            self.forget_clean(shard.id).await?;
+            if self.local(shard.id)?.seen()? > version {
+                report.ahead.push(shard.id);
+            }
+            report.differences.extend(self.detect(shard.id).await?);
+        }
+        Ok(report)
+    }
+
+    /// Garbage that a shard no longer has is deleted, though nobody lived to tell the catalog.
+    async fn forget_clean(&self, shard: ShardId) -> Result<()> {
+        let known = self.catalog().garbage().await?;
+        let left = self.local(shard)?.garbage().await?;
+        for garbage in known.iter().filter(|garbage| garbage.shard == shard) {
+            if !left.contains(garbage) {
+                self.garbage_done(garbage).await?;
+            }
+        }
+        Ok(())
+    }
+}
