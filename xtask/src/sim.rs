@@ -1,9 +1,7 @@
 //! `cargo xtask sim`: the simulator as a program, with its own options.
 
-use std::process::Command;
-
 use crate::arguments::Arguments;
-use crate::workspace::Workspace;
+use crate::workspace::cargo;
 use crate::{Result, process};
 
 pub(crate) fn run(mut arguments: Arguments) -> Result {
@@ -26,6 +24,6 @@ pub(crate) fn seeds(count: u64) -> Result {
 }
 
 fn simulate(options: &[String]) -> Result {
-    let program = Workspace::load()?.program("lazuli-sim")?;
-    process::run(Command::new(program).args(options))
+    let words = ["run", "--locked", "--package", "lazuli-sim", "--bin", "lazuli-sim", "--"];
+    process::run(cargo().args(words).args(options))
 }

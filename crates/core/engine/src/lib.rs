@@ -1,1 +1,64 @@
-//! The partition engine: lanes, transactions, changes, time to live, fan-out.
+//! The partition engine: everything between a data model and a store.
+//!
+//! Writes of a partition go through its lane as [`Transaction`]s, in batches that become durable in one commit. Reads use
+//! a snapshot ([`View`]). Each operation is routed by a cached map and checked against the shard's own, so that an old map
+//! can never read or write in the wrong place. Conditions, time to live, change records, budgets and statistics are
+//! decided here, once, for all data models and all stores.
+
+mod background;
+mod batch;
+pub mod changes;
+mod condition;
+mod containers;
+mod engine;
+mod expiry;
+mod fanout;
+mod garbage;
+mod hot;
+mod item;
+mod join;
+mod lane;
+pub mod limits;
+mod lsn;
+mod meter;
+mod overlay;
+mod partition;
+mod recount;
+pub mod reference;
+mod settings;
+mod shard;
+mod shards;
+mod stats;
+pub mod steps;
+mod troubles;
+mod tx;
+mod unwind;
+mod view;
+
+pub use condition::Condition;
+pub use engine::Engine;
+pub use fanout::{
+    Continuation, FanOut, FanOutPage, ItemScan, Missing, OnFailure, Order, PartitionScan, RowPage,
+};
+pub use hot::{HOT_KEYS_MAX, HotKey};
+pub use item::{Item, ItemKey};
+pub use lsn::Lsn;
+pub use settings::Settings;
+pub use shard::{LiveShard, ShardStats};
+pub use shards::Shards;
+pub use stats::{Counts, PartitionStats};
+pub use troubles::Trouble;
+pub use tx::{ItemPage, Transaction, Tx};
+pub use view::View;
+
+// What shapes and fronts need of the layers below, so that they name the engine and nothing under it.
+pub use lazuli_shardmap::key::{KeyPart, KeySchema, KeyType};
+pub use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
+pub use lazuli_shardmap::manager::{Cuts, NewContainer};
+pub use lazuli_shardmap::{
+    Container, ContainerId, Epoch, MapKind, Partition, PartitionId, PartitionState, Policies,
+    ShardId,
+};
+pub use lazuli_store::{
+    Direction, Error, KeyRange, Kind, PageLimit, Result, after_key, after_prefix,
+};

@@ -1,1 +1,6 @@
-//! Data models as functions on the engine.
+//! Shapes: data models as functions on the engine. Fronts speak, shapes decide, the engine orders, stores keep.
+//!
+//! A shape takes and returns plain values, knows no protocol, and is where the rules of a model are written once, for
+//! every front that speaks it and every store that keeps it.
+
+pub mod record;

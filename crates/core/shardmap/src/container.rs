@@ -1,5 +1,7 @@
 //! A container as the catalog knows it: one key schema, one map, one set of policies.
 
+use std::collections::BTreeMap;
+
 use crate::ContainerId;
 use crate::key::KeySchema;
 use crate::placement::Rule;
@@ -22,6 +24,8 @@ pub struct Policies {
     pub changes: bool,
     /// The budget of each partition in cost units per second; none means no limit.
     pub throughput: Option<u32>,
+    /// What the container's front keeps about it: its name as people wrote it, who may see it.
+    pub attributes: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

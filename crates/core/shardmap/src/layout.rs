@@ -24,8 +24,6 @@ impl Space {
     pub const STATS: Self = Self(0x04);
     /// `name | key`: this shard's copy of reference data.
     pub const REFERENCE: Self = Self(0x05);
-    /// `job id (16) | step (4)`: steps of multi-step jobs that were done here.
-    pub const STEP_DONE: Self = Self(0x06);
     /// `version (8)`: the head of the local map, the guard of every change of it.
     pub const LOCAL_HEAD: Self = Self(0x07);
     /// `garbage id (8)`: data that no partition of this shard owns any more. The guard of its deletion.
@@ -35,8 +33,14 @@ impl Space {
     /// The items themselves. Shapes number further key-ordered spaces up to 0x3f.
     pub const ITEMS: Self = Self(0x10);
 
+    /// `route | job id (16) | step (4)`: that a step of a multi-step job was made here.
+    pub const MARKS: Self = Self(0x11);
+
+    /// Every key-ordered space in use: what is counted, scanned and moved with a partition.
+    pub const KEY_ORDERED: &[Self] = &[Self::ITEMS, Self::MARKS];
+
     // Every other container: time-ordered spaces.
-    /// `LSN (8) | route | row key`: changes, recorded while somebody needs them.
+    /// `LSN (8) | space (1) | route | row key`: changes, recorded while somebody needs them.
     pub const CHANGES: Self = Self(0x40);
     /// `time in ms (8) | space (1) | route | row key`: what expires when.
     pub const EXPIRY: Self = Self(0x41);

@@ -253,7 +253,7 @@ record_choice!(MapKind { List = 1, Range = 2, Hash = 3 });
 record_choice!(PartitionState { Online = 1, ReadOnly = 2, Offline = 3 });
 record_fields!(KeyRange { start, end });
 record_fields!(Rule { routes, region, labels });
-record_fields!(Policies { changes, throughput });
+record_fields!(Policies { changes, throughput, attributes });
 record_fields!(Shard { id, name, location, region, labels, version });
 record_fields!(Container { id, name, kind, key, schema, placement, policies, version });
 record_fields!(Partition { id, container, routes, shard, epoch, state });
@@ -274,7 +274,11 @@ mod tests {
                 region: Some("berlin".into()),
                 labels: BTreeMap::from([("disk".into(), "fast".into())]),
             }],
-            policies: Policies { changes: true, throughput: Some(400) },
+            policies: Policies {
+                changes: true,
+                throughput: Some(400),
+                attributes: [("title".into(), "T".into())].into(),
+            },
             version: 12,
         }
     }

@@ -42,9 +42,6 @@ pub struct Error {
     position: Option<usize>,
 }
 
-/// The code of an error that means the store itself does not answer: the one that counts against a shard.
-pub const STORE_DOWN: &str = "store-down";
-
 /// How long a caller should wait when nothing better is known.
 pub const RETRY_AFTER_DEFAULT: Duration = Duration::from_millis(100);
 

@@ -7,7 +7,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use lazuli_env::{BoxFuture, Env};
 
-use crate::error::STORE_DOWN;
 use crate::{Direction, Error, Item, KeyRange, Page, PageLimit, Reader, Result, Store, Txn, Write};
 
 /// What happens to one commit.
@@ -57,7 +56,7 @@ impl FaultyStore {
 }
 
 fn down() -> Error {
-    Error::unavailable(STORE_DOWN, "the store does not answer")
+    Error::unavailable("store-down", "the store does not answer")
 }
 
 async fn apply(plan: &Arc<dyn Plan>, write: impl Future<Output = Result<()>>) -> Result<()> {

@@ -107,31 +107,22 @@ impl View {
         Ok(keys)
     }
 
-    /// Counts the first items of a range and their bytes, the store's own among them.
-    pub(crate) fn measure(&self, range: &KeyRange, items_max: u64) -> Result<Measure> {
+    /// The bytes of the first items of a range, and whether those are all.
+    pub(crate) fn measure(&self, range: &KeyRange, items_max: usize) -> Result<(u64, bool)> {
         self.state.check()?;
-        let mut measure = Measure { items: 0, bytes: 0, complete: true };
+        let mut bytes = 0;
         if range.is_empty() {
-            return Ok(measure);
+            return Ok((0, true));
         }
-        for item in self.walk(range) {
-            if measure.items == items_max {
-                measure.complete = false;
-                break;
+        for (count, item) in self.walk(range).enumerate() {
+            if count == items_max {
+                return Ok((bytes, false));
             }
             let (key, value) = item.into_inner().map_err(|error| from_engine(&error))?;
-            measure.items += 1;
-            measure.bytes += (key.len() + value.len()) as u64;
+            bytes += (key.len() + value.len()) as u64;
         }
-        Ok(measure)
+        Ok((bytes, true))
     }
-}
-
-/// What a walk along a range came across, and whether that was all.
-pub(crate) struct Measure {
-    pub(crate) items: u64,
-    pub(crate) bytes: u64,
-    pub(crate) complete: bool,
 }
 
 impl Reader for View {

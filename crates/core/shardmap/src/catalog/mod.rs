@@ -9,6 +9,7 @@
 
 mod draft;
 mod keys;
+pub mod kinds;
 mod records;
 mod rows;
 mod source;
@@ -122,6 +123,16 @@ impl Catalog {
     /// All containers, by id.
     pub async fn containers(&self) -> Result<Vec<Container>> {
         View::of(&*self.snapshot()).containers().await
+    }
+
+    /// Containers whose names begin with `prefix`, by name, behind the name `after`, at most `most`.
+    pub async fn containers_named(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<Container>> {
+        View::of(&*self.snapshot()).containers_named(prefix, after, most).await
     }
 
     pub async fn partition(&self, id: PartitionId) -> Result<Entry> {

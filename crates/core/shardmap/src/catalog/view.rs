@@ -143,6 +143,25 @@ impl<'a> View<'a> {
         self.values(keys::space(keys::CONTAINER)).await
     }
 
+    pub(crate) async fn containers_named(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<Container>> {
+        let mut names = KeyRange::prefix(keys::named(keys::CONTAINER_NAME, prefix));
+        if let Some(after) = after {
+            let behind = after_key(&keys::named(keys::CONTAINER_NAME, after));
+            names.start = names.start.max(behind);
+        }
+        let mut found = Vec::new();
+        for (_, id) in self.rows::<ContainerId>(names, most).await? {
+            // A container that is still in the making has its name already, and is not there yet.
+            found.extend(self.row(&keys::of_container(keys::CONTAINER, id)).await?);
+        }
+        Ok(found)
+    }
+
     pub(crate) async fn deleting(&self) -> Result<Vec<Deleting>> {
         self.values(keys::space(keys::DELETING)).await
     }

@@ -41,8 +41,17 @@ impl Router {
                 }
             }
         }
-        let message = format!("the map of container {container} did not settle in time");
-        Err(Error::unavailable("map-unsettled", message))
+        Err(unsettled(container))
+    }
+
+    /// For an operation on several routes at once: waits after its `attempt`-th try met an old map, counted from zero,
+    /// and refreshes the map; or gives up as [`Router::routed`] does.
+    pub async fn before_retry(&self, container: ContainerId, attempt: u32) -> Result<()> {
+        if attempt >= self.settings.moved_retries_max {
+            return Err(unsettled(container));
+        }
+        self.env.clock.sleep(self.pause(attempt)).await;
+        self.refresh(container, None).await
     }
 
     /// The place of a route, on a shard that may be asked. Before a failing shard is probed, the
@@ -72,4 +81,9 @@ impl Router {
         let nanos = u64::try_from(half.as_nanos()).unwrap_or(u64::MAX - 1);
         half + Duration::from_nanos(self.env.random.below(nanos + 1))
     }
+}
+
+fn unsettled(container: ContainerId) -> Error {
+    let message = format!("the map of container {container} did not settle in time");
+    Error::unavailable("map-unsettled", message)
 }

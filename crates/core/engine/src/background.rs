@@ -1,0 +1,67 @@
+//! What the engine does by itself: sweep expired items, spread reference data, go on with jobs, delete what containers
+//! left behind. Each runs again and again until the engine is dropped; each can also be called by hand.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use lazuli_store::Result;
+use tokio::sync::Notify;
+
+use crate::engine::Engine;
+
+impl Engine {
+    /// Starts the background work. It ends by itself when the engine is dropped.
+    pub fn start(self: &Arc<Self>) {
+        let settings = &self.settings;
+        self.repeat("sweep expired items", settings.sweep_interval, None, |engine| {
+            Box::pin(async move { engine.sweep_all().await.map(|_| ()) })
+        });
+        self.repeat(
+            "spread reference data",
+            settings.job_interval,
+            Some(self.spread_wanted.clone()),
+            |engine| Box::pin(async move { engine.spread_references().await }),
+        );
+        let wanted = Some(self.jobs_wanted.clone());
+        self.repeat("multi-step jobs", settings.job_interval, wanted, |engine| {
+            Box::pin(async move { engine.run_jobs().await })
+        });
+        self.repeat("delete garbage", settings.job_interval, None, |engine| {
+            Box::pin(async move { engine.delete_garbage().await.map(|_| ()) })
+        });
+        self.repeat("count partitions", settings.job_interval, None, |engine| {
+            Box::pin(async move { engine.recount_all().await })
+        });
+    }
+
+    fn repeat(
+        self: &Arc<Self>,
+        name: &'static str,
+        interval: Duration,
+        wanted: Option<Arc<Notify>>,
+        work: impl Fn(Arc<Self>) -> lazuli_env::BoxFuture<'static, Result<()>> + Send + 'static,
+    ) {
+        let engine: Weak<Self> = Arc::downgrade(self);
+        let clock = self.env.clock.clone();
+        let task = async move {
+            loop {
+                let pause = clock.sleep(interval);
+                match &wanted {
+                    Some(wanted) => tokio::select! {
+                        biased;
+                        () = wanted.notified() => {}
+                        () = pause => {}
+                    },
+                    None => pause.await,
+                }
+                let Some(engine) = engine.upgrade() else { return };
+                let troubles = engine.troubles.clone();
+                if let Err(error) = work(engine).await {
+                    // What fails now is tried again; an operator sees the last trouble of each kind of work.
+                    troubles.note(name, error);
+                }
+            }
+        };
+        self.env.spawn.spawn(name, Box::pin(task));
+    }
+}

@@ -1,0 +1,186 @@
+//! A batch: transactions that run one after another on one overlay and become durable in one commit.
+
+use std::sync::Arc;
+
+use lazuli_shardmap::local::{Access, Held};
+use lazuli_store::{Direction, Error, PageLimit, Reader, Result, Write};
+use tokio::sync::MutexGuard;
+
+use crate::item::keys_of;
+use crate::lane::{Job, Turn};
+use crate::limits::{BATCH_BYTES, COUNT_AT_ONCE_MAX};
+use crate::lsn::Lsn;
+use crate::overlay::Overlay;
+use crate::partition::LivePartition;
+use crate::shard::LiveShard;
+use crate::stats::{Counts, Delta};
+use crate::tx::{Claim, Tx};
+
+/// The partitions of a batch with their turns, in the order of their ids.
+pub(crate) struct Batch<'a> {
+    shard: &'a Arc<LiveShard>,
+    partitions: Vec<(Arc<LivePartition>, MutexGuard<'a, Turn>)>,
+}
+
+/// How a batch ended for the jobs that ran in it.
+type Outcomes = Vec<(Box<dyn Job>, Result<()>)>;
+
+impl<'a> Batch<'a> {
+    pub(crate) fn new(
+        shard: &'a Arc<LiveShard>,
+        partitions: Vec<(Arc<LivePartition>, MutexGuard<'a, Turn>)>,
+    ) -> Self {
+        Self { shard, partitions }
+    }
+
+    /// Runs jobs of one partition, all routed by an epoch of their own: those of another one are told so. Gives back the
+    /// jobs for which the batch had no room.
+    pub(crate) async fn run(mut self, jobs: Vec<Box<dyn Job>>) -> Vec<Box<dyn Job>> {
+        let Some(epoch) = jobs.first().map(|job| job.epoch()) else { return jobs };
+        let (mut now, mut later) = (Vec::new(), Vec::new());
+        for job in jobs {
+            // A batch has one guard, so it takes one epoch; another one waits for the next batch.
+            if job.epoch() == epoch { now.push(job) } else { later.push(job) }
+        }
+        let id = self.partitions[0].0.id;
+        let held = self.shard.local.check(id, epoch, Access::Write);
+        match held {
+            Ok(held) => {
+                let mut left = self.run_held(vec![held], now).await;
+                left.extend(later);
+                left
+            }
+            Err(error) => {
+                for job in now {
+                    job.answer(Err(error.clone()));
+                }
+                later
+            }
+        }
+    }
+
+    /// Runs jobs on partitions that this shard holds. The guards decide in the commit itself whether it still does.
+    pub(crate) async fn run_held(
+        &mut self,
+        held: Vec<Held>,
+        jobs: Vec<Box<dyn Job>>,
+    ) -> Vec<Box<dyn Job>> {
+        let mut jobs = jobs.into_iter();
+        let mut outcomes = Vec::new();
+        let committed = self.run_and_commit(held, &mut jobs, &mut outcomes).await;
+        if committed.is_err() {
+            for (_, turn) in &mut self.partitions {
+                // The commit may or may not have happened: the figures must be read again.
+                turn.counts = None;
+            }
+        }
+        for (job, outcome) in outcomes {
+            // Also a refusal rests on what the batch wrote before it, so it stands only if the batch does.
+            job.answer(committed.clone().and(outcome));
+        }
+        let left: Vec<_> = jobs.collect();
+        match committed {
+            Ok(()) => left,
+            Err(error) => {
+                for job in left {
+                    job.answer(Err(error.clone()));
+                }
+                Vec::new()
+            }
+        }
+    }
+
+    async fn run_and_commit(
+        &mut self,
+        held: Vec<Held>,
+        jobs: &mut impl Iterator<Item = Box<dyn Job>>,
+        outcomes: &mut Outcomes,
+    ) -> Result<()> {
+        let guards = held.iter().map(|held| held.guard.clone()).collect();
+        let txn = self.shard.store.begin(guards).await?;
+        for (held, (partition, turn)) in held.iter().zip(&mut self.partitions) {
+            if turn.counts.is_none() {
+                let counts = load_counts(&*txn, held, partition).await?;
+                self.shard.lsns.push_past(counts.last_lsn);
+                if !counts.exact {
+                    self.shard.note_inexact(partition.id);
+                }
+                turn.counts = Some(counts);
+            }
+        }
+        let mut claims: Vec<Claim> =
+            held.into_iter().map(|held| Claim { held, records_changes: false }).collect();
+        let mut overlay = Overlay::default();
+        let mut deltas = vec![Delta::default(); claims.len()];
+        let mut last_lsn = Lsn::ZERO;
+        for mut job in jobs {
+            for claim in &mut claims {
+                claim.records_changes = job.records_changes();
+            }
+            last_lsn = self.shard.lsns.next_lsn();
+            let mut tx = Tx::new(&*txn, &mut overlay, &claims, last_lsn);
+            let outcome = job.run(&mut tx).await;
+            let (added, wrote_expiry) = (tx.deltas, tx.wrote_expiry);
+            if outcome.is_ok() {
+                overlay.keep();
+                for (total, added) in deltas.iter_mut().zip(added) {
+                    total.add(added);
+                }
+                if wrote_expiry {
+                    self.shard.note_expiring(claims.iter().map(|claim| claim.held.container));
+                }
+            } else {
+                overlay.take_back();
+            }
+            outcomes.push((job, outcome));
+            if overlay.bytes() >= BATCH_BYTES {
+                break;
+            }
+        }
+        if overlay.is_empty() {
+            return Ok(());
+        }
+        self.count(&mut overlay, &deltas, last_lsn);
+        self.shard.count_commit(outcomes.len());
+        txn.commit(overlay.into_writes()).await
+    }
+
+    /// Brings the figures of each partition up to date, in the same commit.
+    fn count(&mut self, overlay: &mut Overlay, deltas: &[Delta], last_lsn: Lsn) {
+        for ((partition, turn), delta) in self.partitions.iter_mut().zip(deltas) {
+            let mut counts = turn.counts.unwrap_or_default();
+            counts.apply(*delta);
+            counts.last_lsn = last_lsn;
+            turn.counts = Some(counts);
+            if let Some(since) = &mut turn.since_count {
+                since.add(*delta);
+            }
+            overlay.write(Write::Put(Counts::key(partition.id), counts.encode()));
+        }
+    }
+}
+
+/// The stored figures; for a partition that has none yet, counted if that is quick, estimated otherwise.
+async fn load_counts(
+    reader: &dyn Reader,
+    held: &Held,
+    partition: &LivePartition,
+) -> Result<Counts> {
+    if let Some(row) = reader.get(&Counts::key(partition.id)).await? {
+        return Counts::decode(row).map_err(|error: Error| error.context(partition.id));
+    }
+    let mut counts = Counts { exact: true, ..Counts::default() };
+    for space in lazuli_shardmap::layout::Space::KEY_ORDERED {
+        let keys = keys_of(held.container, *space, &held.routes);
+        let limit = PageLimit::items(COUNT_AT_ONCE_MAX);
+        let page = reader.scan(&keys, Direction::Forward, limit).await?;
+        counts.exact &= !page.more;
+        counts.items += page.items.len() as u64;
+        let bytes: usize = page.items.iter().map(|(key, value)| key.len() + value.len()).sum();
+        counts.bytes += bytes as u64;
+        for (_, value) in page.items {
+            counts.last_lsn = counts.last_lsn.max(crate::item::Item::decode(value)?.version);
+        }
+    }
+    Ok(counts)
+}

@@ -1,0 +1,286 @@
+//! The engine as shapes and the server see it: routed writes, reads and transactions.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use lazuli_env::Env;
+use lazuli_shardmap::local::Access;
+use lazuli_shardmap::manager::Manager;
+use lazuli_shardmap::map::Placed;
+use lazuli_shardmap::router::Router;
+use lazuli_shardmap::{ContainerId, Epoch, PartitionId, ShardId};
+use lazuli_store::{Error, KeyRange, Kind, Result};
+use tokio::sync::Notify;
+
+use crate::Settings;
+use crate::batch::Batch;
+use crate::lane::{Job, Routed, TypedJob, submit};
+use crate::limits::TRANSACTION_PARTITIONS_MAX;
+use crate::shard::LiveShard;
+use crate::shards::Shards;
+use crate::troubles::{Trouble, Troubles};
+use crate::tx::Transaction;
+use crate::view::View;
+
+/// Where a slice of a container is.
+pub(crate) struct Place {
+    pub(crate) routes: KeyRange,
+    pub(crate) placed: Placed,
+}
+
+pub struct Engine {
+    pub(crate) env: Env,
+    pub(crate) settings: Settings,
+    pub(crate) router: Arc<Router>,
+    pub(crate) manager: Arc<Manager>,
+    pub(crate) shards: Arc<Shards>,
+    /// Tells the background work that there is reference data to spread.
+    pub(crate) spread_wanted: Arc<Notify>,
+    /// Tells the background work that there are jobs to go on with.
+    pub(crate) jobs_wanted: Arc<Notify>,
+    /// Held by whoever goes on with the jobs, so that two do not get in each other's way.
+    pub(crate) jobs_turn: tokio::sync::Mutex<()>,
+    pub(crate) troubles: Arc<Troubles>,
+}
+
+impl Engine {
+    pub fn new(
+        env: Env,
+        settings: Settings,
+        router: Arc<Router>,
+        manager: Arc<Manager>,
+        shards: Arc<Shards>,
+    ) -> Self {
+        Self {
+            env,
+            settings,
+            router,
+            manager,
+            shards,
+            spread_wanted: Arc::default(),
+            jobs_wanted: Arc::default(),
+            jobs_turn: tokio::sync::Mutex::default(),
+            troubles: Arc::default(),
+        }
+    }
+
+    /// The last trouble of each kind of background work.
+    pub fn troubles(&self) -> Vec<Trouble> {
+        self.troubles.list()
+    }
+
+    pub fn env(&self) -> &Env {
+        &self.env
+    }
+
+    pub fn router(&self) -> &Arc<Router> {
+        &self.router
+    }
+
+    pub fn manager(&self) -> &Arc<Manager> {
+        &self.manager
+    }
+
+    pub fn shards(&self) -> &Arc<Shards> {
+        &self.shards
+    }
+
+    /// Runs a transaction in the partition that holds the route.
+    pub async fn write<T: Transaction>(
+        &self,
+        container: ContainerId,
+        route: &[u8],
+        transaction: T,
+    ) -> Result<T::Output> {
+        let transaction = Arc::new(transaction);
+        let run = |placed| self.write_at(container, route, placed, transaction.clone());
+        self.router.routed(container, route, run).await
+    }
+
+    async fn write_at<T: Transaction>(
+        &self,
+        container: ContainerId,
+        route: &[u8],
+        placed: Placed,
+        transaction: Arc<T>,
+    ) -> Result<T::Output> {
+        // Read after the place: policies are never older than the epoch that the write is routed by.
+        let container = self.router.container(container).await?;
+        let shard = self.shard(placed.shard)?;
+        let partition = shard.partition(placed.partition);
+        let now = self.env.clock.uptime();
+        partition.charge(container.policies.throughput, transaction.cost(), now)?;
+        partition.count_write(route);
+        let routed = Routed { epoch: placed.epoch, records_changes: container.policies.changes };
+        let (job, answer) = TypedJob::pair(transaction, routed);
+        submit(&shard, &partition, job)?;
+        let answer = answer.await.map_err(|_| stopped())?;
+        self.heard(placed.shard, answer)
+    }
+
+    /// Runs a transaction over several routes, also of several containers, as long as all live on one shard (S14).
+    pub async fn write_many<T: Transaction>(
+        &self,
+        targets: &[(ContainerId, Bytes)],
+        transaction: T,
+    ) -> Result<T::Output> {
+        let transaction = Arc::new(transaction);
+        let mut attempt = 0;
+        loop {
+            let mut places = Vec::with_capacity(targets.len());
+            for (container, route) in targets {
+                places.push((*container, self.router.place(*container, route).await?));
+            }
+            match self.write_many_at(targets, &places, transaction.clone()).await {
+                Err(error) if error.is_moved() => {
+                    let containers: BTreeSet<_> = targets.iter().map(|(id, _)| *id).collect();
+                    for container in containers {
+                        self.router.before_retry(container, attempt).await?;
+                    }
+                    attempt += 1;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    async fn write_many_at<T: Transaction>(
+        &self,
+        targets: &[(ContainerId, Bytes)],
+        places: &[(ContainerId, Placed)],
+        transaction: Arc<T>,
+    ) -> Result<T::Output> {
+        let shard_id = one_shard(places)?;
+        self.router.shard_ready(shard_id)?;
+        let shard = self.shard(shard_id)?;
+        let partitions: BTreeSet<(PartitionId, Epoch)> =
+            places.iter().map(|(_, placed)| (placed.partition, placed.epoch)).collect();
+        if partitions.len() > TRANSACTION_PARTITIONS_MAX {
+            let message = format!("a transaction over {} partitions", partitions.len());
+            return Err(Error::too_large("too-many-partitions", message));
+        }
+        let mut records_changes = false;
+        let now = self.env.clock.uptime();
+        for ((container, route), (_, placed)) in targets.iter().zip(places) {
+            let policies = &self.router.container(*container).await?.policies;
+            records_changes |= policies.changes;
+            let partition = shard.partition(placed.partition);
+            partition.charge(policies.throughput, transaction.cost(), now)?;
+            partition.count_write(route);
+        }
+        let routed = Routed { epoch: Epoch::FIRST, records_changes };
+        let (job, answer) = TypedJob::pair(transaction, routed);
+        let run = run_in_turns(shard, partitions, job);
+        self.env.spawn.spawn("transaction over partitions", Box::pin(run));
+        self.heard(shard_id, answer.await.map_err(|_| stopped())?)
+    }
+
+    /// A snapshot of the partition that holds the route.
+    pub async fn read(&self, container: ContainerId, route: &[u8], cost: u32) -> Result<View> {
+        let read = |placed| self.read_at(container, route, placed, cost);
+        self.router.routed(container, route, read).await
+    }
+
+    async fn read_at(
+        &self,
+        container: ContainerId,
+        route: &[u8],
+        placed: Placed,
+        cost: u32,
+    ) -> Result<View> {
+        let view = self.view_at(container, &placed)?;
+        let partition = self.shard(placed.shard)?.partition(placed.partition);
+        let throughput = self.router.container(container).await?.policies.throughput;
+        partition.charge(throughput, cost, self.env.clock.uptime())?;
+        partition.count_read(route);
+        Ok(view)
+    }
+
+    /// A snapshot of a partition, if its shard holds it at the epoch given.
+    pub(crate) fn view_at(&self, container: ContainerId, placed: &Placed) -> Result<View> {
+        let shard = self.shard(placed.shard)?;
+        // First the snapshot, then the check: what the shard holds now it held when the snapshot was taken.
+        let reader = shard.store.snapshot();
+        let held = shard.local.check(placed.partition, placed.epoch, Access::Read)?;
+        if held.container != container {
+            return Err(Error::moved("the partition belongs to another container"));
+        }
+        let now_ms = self.env.clock.now_ms();
+        Ok(View { partition: placed.partition, held, reader, now_ms })
+    }
+
+    /// All partitions that hold some of these routes, in the order of routes.
+    pub(crate) async fn places(
+        &self,
+        container: ContainerId,
+        routes: &KeyRange,
+    ) -> Result<Vec<Place>> {
+        let partitions = self.router.partitions(container, routes).await?;
+        Ok(partitions.into_iter().map(|(routes, placed)| Place { routes, placed }).collect())
+    }
+
+    /// A shard to ask; the router hears of it if it is not there.
+    fn shard(&self, id: ShardId) -> Result<Arc<LiveShard>> {
+        self.shards.get(id).inspect_err(|_| self.router.shard_failed(id))
+    }
+
+    /// Tells the router if the store of a shard did not do its part.
+    fn heard<T>(&self, shard: ShardId, answer: Result<T>) -> Result<T> {
+        answer.inspect_err(|error| {
+            // The codes of a store that does not answer begin so; an offline partition or a full lane is no failure of
+            // the shard.
+            let is_silent = matches!(error.kind(), Kind::Unavailable { .. });
+            if is_silent && error.code().starts_with("store-") {
+                self.router.shard_failed(shard);
+            }
+        })
+    }
+}
+
+fn stopped() -> Error {
+    Error::unavailable("stopping", "the lane ended before it answered")
+}
+
+/// The shard of all places, or the refusal that names them.
+fn one_shard(places: &[(ContainerId, Placed)]) -> Result<ShardId> {
+    let shards: BTreeSet<ShardId> = places.iter().map(|(_, placed)| placed.shard).collect();
+    match shards.first() {
+        Some(shard) if shards.len() == 1 => Ok(*shard),
+        _ => {
+            let names: Vec<String> = shards.iter().map(ShardId::to_string).collect();
+            Err(Error::invalid(
+                "cross-shard",
+                format!(
+                    "a transaction cannot span the shards {}; use a multi-step job instead",
+                    names.join(", ")
+                ),
+            ))
+        }
+    }
+}
+
+/// Runs a job on several partitions, whose turns it takes in the order of their ids, as everybody does, so that no two
+/// can wait for each other. It must run as a task of its own: a caller that goes away must not let go of the turns while
+/// the commit is still on its way.
+async fn run_in_turns(
+    shard: Arc<LiveShard>,
+    partitions: BTreeSet<(PartitionId, Epoch)>,
+    job: Box<dyn Job>,
+) {
+    let live: Vec<_> = partitions.iter().map(|(id, _)| shard.partition(*id)).collect();
+    let mut turns = Vec::with_capacity(live.len());
+    for partition in &live {
+        turns.push((partition.clone(), partition.lane.turn.lock().await));
+    }
+    let held: Result<Vec<_>> = partitions
+        .iter()
+        .map(|(id, epoch)| shard.local.check(*id, *epoch, Access::Write))
+        .collect();
+    match held {
+        Ok(held) => {
+            Batch::new(&shard, turns).run_held(held, vec![job]).await;
+        }
+        Err(error) => job.answer(Err(error)),
+    }
+}

@@ -1,0 +1,164 @@
+//! Items: their keys, and the envelope in which the store keeps them.
+//!
+//! Key: `container (4) | space (1) | route | row key`. Envelope: `format (1) | flags (1) | LSN of the last write (8) |
+//! [expiry in ms (8)] | payload`. The LSN is the item's version, on which conditions and ETags rest.
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use lazuli_shardmap::ContainerId;
+use lazuli_shardmap::layout::{self, PREFIX_BYTES, Space};
+use lazuli_store::{Error, KeyRange, Result};
+
+use crate::lsn::Lsn;
+
+const FORMAT: u8 = 1;
+const FLAG_EXPIRES: u8 = 1;
+const FLAGS_KNOWN: u8 = FLAG_EXPIRES;
+
+/// The whole key of an item, and where its route ends.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ItemKey {
+    bytes: Bytes,
+    route_end: usize,
+}
+
+impl ItemKey {
+    pub fn new(container: ContainerId, space: Space, route: &[u8], row: &[u8]) -> Self {
+        let mut key = layout::start(container, space, route.len() + row.len());
+        key.put_slice(route);
+        let route_end = key.len();
+        key.put_slice(row);
+        Self { bytes: key.freeze(), route_end }
+    }
+
+    /// The key again from its stored bytes, where the caller knows how long the route is.
+    pub fn from_bytes(bytes: Bytes, route_bytes: usize) -> Result<Self> {
+        let route_end = PREFIX_BYTES + route_bytes;
+        if bytes.len() < route_end {
+            return Err(Error::corrupt("short-key", "a key ends before its route does"));
+        }
+        Ok(Self { bytes, route_end })
+    }
+
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    pub fn container(&self) -> ContainerId {
+        ContainerId((&self.bytes[..4]).get_u32())
+    }
+
+    pub fn space(&self) -> Space {
+        Space(self.bytes[4])
+    }
+
+    pub fn route(&self) -> &[u8] {
+        &self.bytes[PREFIX_BYTES..self.route_end]
+    }
+
+    pub fn row(&self) -> &[u8] {
+        &self.bytes[self.route_end..]
+    }
+}
+
+/// The keys of one space whose `route | row key` lies in a range.
+pub(crate) fn keys_of(container: ContainerId, space: Space, range: &KeyRange) -> KeyRange {
+    let start = layout::key(container, space, &range.start);
+    let end = match &range.end {
+        Some(end) => Some(layout::key(container, space, end)),
+        None => lazuli_store::after_prefix(&layout::prefix(container, space)),
+    };
+    KeyRange::new(start, end)
+}
+
+/// What an item holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// The LSN of the last write.
+    pub version: Lsn,
+    /// From this moment on the item is gone, in milliseconds since the Unix epoch.
+    pub expires_ms: Option<u64>,
+    pub payload: Bytes,
+}
+
+impl Item {
+    pub fn encode(&self) -> Bytes {
+        let mut bytes = BytesMut::with_capacity(self.encoded_bytes());
+        bytes.put_u8(FORMAT);
+        bytes.put_u8(if self.expires_ms.is_some() { FLAG_EXPIRES } else { 0 });
+        bytes.put_u64(self.version.0);
+        if let Some(expires_ms) = self.expires_ms {
+            bytes.put_u64(expires_ms);
+        }
+        bytes.put_slice(&self.payload);
+        bytes.freeze()
+    }
+
+    /// How many bytes the envelope with its payload takes.
+    pub(crate) fn encoded_bytes(&self) -> usize {
+        10 + if self.expires_ms.is_some() { 8 } else { 0 } + self.payload.len()
+    }
+
+    pub fn decode(mut bytes: Bytes) -> Result<Self> {
+        let damaged = |what| Error::corrupt("bad-envelope", format!("an item {what}"));
+        if bytes.len() < 10 {
+            return Err(damaged("is shorter than its envelope"));
+        }
+        if bytes.get_u8() != FORMAT {
+            return Err(damaged("has an unknown envelope format"));
+        }
+        let flags = bytes.get_u8();
+        if flags & !FLAGS_KNOWN != 0 {
+            return Err(damaged("has unknown flags"));
+        }
+        let version = Lsn(bytes.get_u64());
+        let expires_ms = if flags & FLAG_EXPIRES == 0 {
+            None
+        } else if bytes.len() < 8 {
+            return Err(damaged("ends before its expiry"));
+        } else {
+            Some(bytes.get_u64())
+        };
+        Ok(Self { version, expires_ms, payload: bytes })
+    }
+
+    pub fn is_expired(&self, now_ms: u64) -> bool {
+        self.expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_survives_its_envelope() {
+        for expires_ms in [None, Some(77)] {
+            let item = Item { version: Lsn(9), expires_ms, payload: "payload".into() };
+            assert_eq!(item.encode().len(), item.encoded_bytes());
+            assert_eq!(Item::decode(item.encode()).unwrap(), item);
+        }
+    }
+
+    #[test]
+    fn a_damaged_envelope_is_corrupt_and_never_a_panic() {
+        let whole = Item { version: Lsn(9), expires_ms: Some(1), payload: Bytes::new() }.encode();
+        for length in 0..whole.len() {
+            let error = Item::decode(whole.slice(..length)).unwrap_err();
+            assert_eq!(error.kind(), lazuli_store::Kind::Corrupt);
+        }
+        for (at, byte) in [(0, 9), (1, 0x80)] {
+            let mut bytes = whole.to_vec();
+            bytes[at] = byte;
+            assert!(Item::decode(bytes.into()).is_err());
+        }
+    }
+
+    #[test]
+    fn a_key_knows_its_parts() {
+        let key = ItemKey::new(ContainerId(7), Space::ITEMS, b"route", b"row");
+        assert_eq!((key.container(), key.space()), (ContainerId(7), Space::ITEMS));
+        assert_eq!((key.route(), key.row()), (&b"route"[..], &b"row"[..]));
+        assert_eq!(ItemKey::from_bytes(key.bytes().clone(), 5).unwrap(), key);
+        assert!(ItemKey::from_bytes(key.bytes().clone(), 50).is_err());
+    }
+}

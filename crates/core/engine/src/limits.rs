@@ -1,0 +1,16 @@
+//! The named limits of the engine. What is a matter of taste is in [`crate::Settings`]; these are for safety.
+
+/// The most one transaction may write, keys and values together. With a batch it stays below the store's limit.
+pub const TRANSACTION_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// The most writes of one transaction.
+pub const TRANSACTION_WRITES_MAX: usize = 100_000;
+/// The most partitions of one transaction.
+pub const TRANSACTION_PARTITIONS_MAX: usize = 64;
+/// A batch takes no further transaction once it holds this much.
+pub const BATCH_BYTES: usize = 8 * 1024 * 1024;
+/// Transactions that may wait in one lane; one more is refused.
+pub const LANE_WAITING_MAX: usize = 10_000;
+/// Partitions of a shard that are kept warm (lane, counters, hot keys); beyond it idle ones are let go.
+pub const PARTITIONS_WARM_MAX: usize = 50_000;
+/// Items that are counted on the spot when a partition has no statistics yet; a larger one is counted in the background.
+pub const COUNT_AT_ONCE_MAX: usize = 1_000;

@@ -1,0 +1,79 @@
+//! A partition while it is in use: its lane, its budget, its counters.
+
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use lazuli_shardmap::PartitionId;
+use lazuli_store::{Error, Kind, Result};
+
+use crate::hot::{HotKey, HotKeys};
+use crate::lane::Lane;
+use crate::meter::Budget;
+use crate::stats::{Counts, PartitionStats, Traffic};
+
+/// Made on the first request, let go when many others are in use and this one is idle.
+pub(crate) struct LivePartition {
+    pub(crate) id: PartitionId,
+    pub(crate) lane: Lane,
+    traffic: Traffic,
+    hot: Mutex<HotKeys>,
+    budget: Mutex<Option<Budget>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // What these locks guard is whole after every statement, so a panic elsewhere does not spoil it.
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl LivePartition {
+    pub(crate) fn new(id: PartitionId) -> Self {
+        Self {
+            id,
+            lane: Lane::default(),
+            traffic: Traffic::default(),
+            hot: Mutex::default(),
+            budget: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn count_read(&self, route: &[u8]) {
+        Traffic::count(&self.traffic.reads);
+        lock(&self.hot).count(route);
+    }
+
+    pub(crate) fn count_write(&self, route: &[u8]) {
+        Traffic::count(&self.traffic.writes);
+        lock(&self.hot).count(route);
+    }
+
+    /// Takes the cost of a request from the budget, or refuses it with the time after which to come again.
+    pub(crate) fn charge(&self, throughput: Option<u32>, cost: u32, now: Duration) -> Result<()> {
+        let Some(per_second) = throughput else { return Ok(()) };
+        let mut budget = lock(&self.budget);
+        if budget.as_ref().is_none_or(|budget| budget.per_second() != per_second) {
+            *budget = Some(Budget::new(per_second, now));
+        }
+        let Some(budget) = budget.as_mut() else { return Ok(()) };
+        budget.charge(cost, now).map_err(|retry_after| {
+            Traffic::count(&self.traffic.throttled);
+            let message = format!("partition {} is over {per_second} units a second", self.id);
+            Error::new(Kind::Throttled { retry_after }, "over-budget", message)
+        })
+    }
+
+    pub(crate) fn hot_keys(&self) -> Vec<HotKey> {
+        lock(&self.hot).list()
+    }
+
+    pub(crate) fn stats(&self, counts: Counts) -> PartitionStats {
+        PartitionStats {
+            partition: self.id,
+            counts,
+            reads: self.traffic.reads.load(Ordering::Relaxed),
+            writes: self.traffic.writes.load(Ordering::Relaxed),
+            throttled: self.traffic.throttled.load(Ordering::Relaxed),
+            hot: self.hot_keys(),
+        }
+    }
+}

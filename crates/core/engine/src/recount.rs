@@ -1,0 +1,85 @@
+//! Counting a partition whose figures are estimates, while it is in use.
+//!
+//! Under the lane's turn a snapshot is taken and the lane begins to note what it adds; the snapshot is counted without
+//! the turn; under the turn again, count and notes together are the exact figures.
+
+use std::sync::Arc;
+
+use lazuli_shardmap::layout::Space;
+use lazuli_shardmap::local::Access;
+use lazuli_shardmap::{PartitionId, ShardId};
+use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result, Write, after_key};
+
+use crate::engine::Engine;
+use crate::item::keys_of;
+use crate::shard::LiveShard;
+use crate::stats::{Counts, Delta, PartitionStats};
+
+/// Makes the figures of a partition exact and returns them.
+pub(crate) async fn recount(shard: &Arc<LiveShard>, id: PartitionId) -> Result<Counts> {
+    let gone = || Error::not_found("partition-not-found", format!("partition {id} is not here"));
+    let row = shard.local.get(id)?.ok_or_else(gone)?;
+    let held = shard.local.check(id, row.epoch, Access::Read)?;
+    let partition = shard.partition(id);
+    let snapshot = {
+        let mut turn = partition.lane.turn.lock().await;
+        turn.since_count = Some(Delta::default());
+        shard.store.snapshot()
+    };
+    let mut total = Delta::default();
+    for space in Space::KEY_ORDERED {
+        let keys = keys_of(held.container, *space, &held.routes);
+        total.add(count(&*snapshot, keys).await?);
+    }
+    let mut turn = partition.lane.turn.lock().await;
+    total.add(turn.since_count.take().unwrap_or_default());
+    let stored = shard.store.snapshot().get(&Counts::key(id)).await?;
+    let stored = stored.map(Counts::decode).transpose()?.unwrap_or_default();
+    let mut counts = Counts { items: 0, bytes: 0, exact: true, last_lsn: stored.last_lsn };
+    counts.apply(total);
+    turn.counts = None;
+    let txn = shard.store.begin(vec![held.guard]).await?;
+    txn.commit(vec![Write::Put(Counts::key(id), counts.encode())]).await?;
+    turn.counts = Some(counts);
+    Ok(counts)
+}
+
+/// Items and bytes of a range of keys.
+pub(crate) async fn count(reader: &dyn Reader, mut keys: KeyRange) -> Result<Delta> {
+    let mut total = Delta::default();
+    loop {
+        let page = reader.scan(&keys, Direction::Forward, PageLimit::MAX).await?;
+        for (key, value) in &page.items {
+            total.items += 1;
+            total.bytes += (key.len() + value.len()) as i64;
+        }
+        match (page.more, page.items.last()) {
+            (true, Some((last, _))) => keys.start = after_key(last),
+            _ => return Ok(total),
+        }
+    }
+}
+
+impl Engine {
+    /// Counts every partition whose figures were found to be estimates.
+    pub async fn recount_all(&self) -> Result<()> {
+        let mut outcome = Ok(());
+        for shard in self.shards.all() {
+            for id in shard.take_inexact() {
+                outcome = outcome.and(recount(&shard, id).await.map(|_| ()));
+            }
+        }
+        outcome
+    }
+
+    /// The figures of one partition, counted first if nobody has yet.
+    pub async fn partition_stats(&self, id: PartitionId, on: ShardId) -> Result<PartitionStats> {
+        let shard = self.shards.get(on)?;
+        let row = shard.store.snapshot().get(&Counts::key(id)).await?;
+        let counts = match row {
+            Some(row) => Counts::decode(row)?,
+            None => recount(&shard, id).await?,
+        };
+        Ok(shard.partition(id).stats(counts))
+    }
+}

@@ -1,0 +1,32 @@
+//! What an operator may choose about the engine.
+
+use std::time::Duration;
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The most transactions of one batch.
+    pub batch_transactions: usize,
+    /// How often expired items are swept away. Until then they are hidden, not gone.
+    pub sweep_interval: Duration,
+    /// The most items that one sweep of a container deletes before others have their turn.
+    pub sweep_items: usize,
+    /// How many partitions one fan-out asks at a time.
+    pub fan_out_parallel: usize,
+    /// How often unfinished work (jobs, reference data to spread, garbage) is looked at again.
+    pub job_interval: Duration,
+    /// How often catalog and local maps are compared.
+    pub reconcile_interval: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            batch_transactions: 512,
+            sweep_interval: Duration::from_secs(1),
+            sweep_items: 1_000,
+            fan_out_parallel: 8,
+            job_interval: Duration::from_secs(1),
+            reconcile_interval: Duration::from_secs(30),
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! A shard while it is in use: its store, its local map, its clock, and the partitions that are warm.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use lazuli_env::Env;
+use lazuli_shardmap::layout::{self, Space};
+use lazuli_shardmap::local::LocalMap;
+use lazuli_shardmap::{ContainerId, PartitionId, ShardId};
+use lazuli_store::{Direction, Error, KeyRange, PageLimit, Result, Store, Write, after_key};
+
+use crate::Settings;
+use crate::limits::PARTITIONS_WARM_MAX;
+use crate::lsn::{Lsn, LsnClock};
+use crate::partition::LivePartition;
+use crate::stats::Counts;
+
+/// The statistics row of no partition: it keeps the highest LSN of partitions that are gone.
+const FLOOR: PartitionId = PartitionId(0);
+
+pub struct LiveShard {
+    pub id: ShardId,
+    pub(crate) env: Env,
+    pub(crate) settings: Settings,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) local: Arc<LocalMap>,
+    pub(crate) lsns: LsnClock,
+    warm: Mutex<BTreeMap<PartitionId, Arc<LivePartition>>>,
+    /// Containers that may hold items with an expiry.
+    expiring: Mutex<BTreeSet<ContainerId>>,
+    /// Partitions whose figures are estimates, to be counted in the background.
+    inexact: Mutex<BTreeSet<PartitionId>>,
+    commits: AtomicU64,
+    transactions: AtomicU64,
+    sweep_errors: AtomicU64,
+}
+
+/// What a shard has done since it was opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ShardStats {
+    pub commits: u64,
+    /// Transactions in those commits; their ratio is the mean size of a batch.
+    pub transactions: u64,
+    /// Sweeps of expired items that had to be put off.
+    pub sweep_errors: u64,
+    pub partitions_warm: usize,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What these locks guard is whole after every statement, so a panic elsewhere does not spoil it.
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl LiveShard {
+    /// Takes a store into use: its clock goes on after the last write, its expiring containers are known.
+    pub async fn open(
+        env: Env,
+        settings: Settings,
+        id: ShardId,
+        store: Arc<dyn Store>,
+        local: Arc<LocalMap>,
+    ) -> Result<Self> {
+        let shard = Self {
+            id,
+            lsns: LsnClock::new(env.clock.clone()),
+            env,
+            settings,
+            store,
+            local,
+            warm: Mutex::default(),
+            expiring: Mutex::default(),
+            inexact: Mutex::default(),
+            commits: AtomicU64::new(0),
+            transactions: AtomicU64::new(0),
+            sweep_errors: AtomicU64::new(0),
+        };
+        shard.restore_clock().await?;
+        shard.find_expiring().await?;
+        Ok(shard)
+    }
+
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    pub fn local(&self) -> &Arc<LocalMap> {
+        &self.local
+    }
+
+    pub fn stats(&self) -> ShardStats {
+        ShardStats {
+            commits: self.commits.load(Ordering::Relaxed),
+            transactions: self.transactions.load(Ordering::Relaxed),
+            sweep_errors: self.sweep_errors.load(Ordering::Relaxed),
+            partitions_warm: lock(&self.warm).len(),
+        }
+    }
+
+    pub(crate) fn count_commit(&self, transactions: usize) {
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        self.transactions.fetch_add(transactions as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_sweep_error(&self) {
+        self.sweep_errors.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn partition(&self, id: PartitionId) -> Arc<LivePartition> {
+        let mut warm = lock(&self.warm);
+        if let Some(partition) = warm.get(&id) {
+            return partition.clone();
+        }
+        if warm.len() >= PARTITIONS_WARM_MAX {
+            // Nobody else holds an idle partition, and under this lock nobody can begin to.
+            warm.retain(|_, held| Arc::strong_count(held) > 1 || !held.lane.is_idle());
+        }
+        let partition = Arc::new(LivePartition::new(id));
+        warm.insert(id, partition.clone());
+        partition
+    }
+
+    /// Remembers that the figures of a partition are estimates.
+    pub(crate) fn note_inexact(&self, id: PartitionId) {
+        lock(&self.inexact).insert(id);
+    }
+
+    pub(crate) fn take_inexact(&self) -> BTreeSet<PartitionId> {
+        std::mem::take(&mut lock(&self.inexact))
+    }
+
+    pub(crate) fn note_expiring(&self, containers: impl Iterator<Item = ContainerId>) {
+        lock(&self.expiring).extend(containers);
+    }
+
+    pub(crate) fn expiring(&self) -> Vec<ContainerId> {
+        lock(&self.expiring).iter().copied().collect()
+    }
+
+    /// Pushes the clock past every write found here, and forgets the figures of partitions that are gone.
+    async fn restore_clock(&self) -> Result<()> {
+        let mut highest = Lsn::ZERO;
+        let mut gone = Vec::new();
+        let mut rest = KeyRange::prefix(layout::prefix(ContainerId::SYSTEM, Space::STATS));
+        let snapshot = self.store.snapshot();
+        loop {
+            let page = snapshot.scan(&rest, Direction::Forward, PageLimit::MAX).await?;
+            let Some((last, _)) = page.items.last() else { break };
+            rest.start = after_key(last);
+            for (key, row) in page.items {
+                highest = highest.max(Counts::decode(row)?.last_lsn);
+                let id = partition_of(&key)?;
+                if id != FLOOR && self.local.get(id)?.is_none() {
+                    gone.push(Write::Delete(key));
+                }
+            }
+            if !page.more {
+                break;
+            }
+        }
+        self.lsns.push_past(highest);
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let floor = Counts { last_lsn: highest, ..Counts::default() };
+        gone.push(Write::Put(Counts::key(FLOOR), floor.encode()));
+        self.store.begin(Vec::new()).await?.commit(gone).await
+    }
+
+    async fn find_expiring(&self) -> Result<()> {
+        let containers: BTreeSet<_> =
+            self.local.partitions()?.iter().map(|partition| partition.container).collect();
+        let snapshot = self.store.snapshot();
+        for container in containers {
+            let keys = KeyRange::prefix(layout::prefix(container, Space::EXPIRY));
+            let page = snapshot.scan(&keys, Direction::Forward, PageLimit::items(1)).await?;
+            if !page.items.is_empty() {
+                lock(&self.expiring).insert(container);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn partition_of(key: &[u8]) -> Result<PartitionId> {
+    let (_, _, rest) = layout::split(key).unwrap_or((ContainerId::SYSTEM, Space::STATS, &[]));
+    match rest.try_into() {
+        Ok(bytes) => Ok(PartitionId(u64::from_be_bytes(bytes))),
+        Err(_) => Err(Error::corrupt("bad-stats", "a statistics row has a key of another form")),
+    }
+}

@@ -1,0 +1,32 @@
+//! Turns a panic inside a future into an error, so that one bad transaction cannot take a lane with it.
+
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
+
+use lazuli_store::{Error, Result};
+
+pub(crate) async fn catch<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
+    let mut future = pin!(future);
+    poll_fn(move |context| {
+        // After a panic the future is never polled again, and what it borrowed is taken back by the caller.
+        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+            Ok(poll) => poll,
+            Err(_) => Poll::Ready(Err(Error::internal("panicked", "a transaction panicked"))),
+        }
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_becomes_an_error() {
+        let answer: Result<()> = catch(async { panic!("on purpose") }).await;
+        assert_eq!(answer.unwrap_err().code(), "panicked");
+        assert_eq!(catch(async { Ok(7) }).await.unwrap(), 7);
+    }
+}

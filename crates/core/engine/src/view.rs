@@ -1,0 +1,75 @@
+//! Reads: a snapshot of one partition that its shard held when the snapshot was taken. Reads never enter the lane.
+
+use bytes::Bytes;
+use lazuli_shardmap::layout::Space;
+use lazuli_shardmap::local::Held;
+use lazuli_shardmap::{ContainerId, PartitionId};
+use lazuli_store::{Direction, Error, KeyRange, Page, PageLimit, Reader, Result};
+
+use crate::item::{Item, ItemKey, keys_of};
+use crate::tx::{ItemPage, page_of_items};
+
+/// An unchanging view of one partition. Keep it short.
+pub struct View {
+    pub(crate) partition: PartitionId,
+    pub(crate) held: Held,
+    pub(crate) reader: Box<dyn Reader>,
+    pub(crate) now_ms: u64,
+}
+
+impl View {
+    pub fn partition(&self) -> PartitionId {
+        self.partition
+    }
+
+    pub fn container(&self) -> ContainerId {
+        self.held.container
+    }
+
+    /// The routes that this partition held.
+    pub fn routes(&self) -> &KeyRange {
+        &self.held.routes
+    }
+
+    /// The item, unless it is absent or expired.
+    pub async fn get(&self, key: &ItemKey) -> Result<Option<Item>> {
+        if key.container() != self.held.container || !self.held.routes.contains(key.route()) {
+            return Err(Error::invalid("outside-partition", "the key is not in this partition"));
+        }
+        let item = self.reader.get(key.bytes()).await?.map(Item::decode).transpose()?;
+        Ok(item.filter(|item| !item.is_expired(self.now_ms)))
+    }
+
+    /// Items of one space whose `route | row key` lies in the range and in this partition.
+    pub async fn scan(
+        &self,
+        space: Space,
+        range: &KeyRange,
+        direction: Direction,
+        limit: PageLimit,
+    ) -> Result<ItemPage> {
+        let inside = range.intersect(&self.held.routes);
+        if inside.is_empty() {
+            return Ok(ItemPage::default());
+        }
+        let keys = keys_of(self.held.container, space, &inside);
+        page_of_items(self.reader.scan(&keys, direction, limit).await?, self.now_ms)
+    }
+
+    /// This shard's copy of an entry of reference data.
+    pub async fn reference(&self, name: &str, key: &[u8]) -> Result<Option<Bytes>> {
+        let key = crate::reference::copy_key(name, key);
+        crate::reference::value_of(self.reader.get(&key).await?)
+    }
+
+    /// Rows of a time-ordered space, of all partitions of the container on this shard: the caller filters by route.
+    pub(crate) async fn scan_by_time(
+        &self,
+        space: Space,
+        range: &KeyRange,
+        limit: PageLimit,
+    ) -> Result<Page> {
+        let keys = keys_of(self.held.container, space, range);
+        self.reader.scan(&keys, Direction::Forward, limit).await
+    }
+}

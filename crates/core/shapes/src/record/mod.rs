@@ -1,0 +1,141 @@
+//! Records: items with a partition key and a row key, sorted by both (T1, T3). The model behind Tables.
+//!
+//! Each container is a table of its own on a range map of the partition key, or on a hash map where its keys only ever
+//! grow at one end (T6). A record is one item: its row key is the key's last part, its payload the front's.
+
+mod query;
+mod write;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use lazuli_engine::{
+    Container, Cuts, Engine, Error, ItemKey, KeyPart, KeySchema, KeyType, Lsn, MapKind,
+    NewContainer, PREFIX_BYTES, Policies, Result, Space,
+};
+
+pub use lazuli_engine::Condition;
+pub use query::{Filter, Query, RecordPage, RecordRange};
+pub use write::{Change, Operation};
+
+/// The schema tag of every container of records (S13).
+const SCHEMA: &str = "record/1";
+
+/// The attribute that holds a container's name as people wrote it.
+const TITLE: &str = "title";
+/// The partitions that a container on a hash map begins with.
+const HASHED_PARTITIONS: u16 = 16;
+
+/// What one record holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    pub partition_key: String,
+    pub row_key: String,
+    /// The number of the last write, which also tells its time.
+    pub version: Lsn,
+    pub payload: Bytes,
+}
+
+/// All records of all containers.
+#[derive(Clone)]
+pub struct Records {
+    engine: Arc<Engine>,
+}
+
+impl Records {
+    pub fn new(engine: Arc<Engine>) -> Self {
+        Self { engine }
+    }
+
+    /// Creates a container. Fails with `Exists` if there is one of this name. The title is how people wrote it.
+    pub async fn create(&self, name: &str, title: &str, kind: MapKind) -> Result<()> {
+        let attributes = [(TITLE.to_owned(), title.to_owned())].into();
+        let new = NewContainer {
+            name: name.to_owned(),
+            kind,
+            key: KeySchema::one(KeyType::Text),
+            schema: SCHEMA.to_owned(),
+            placement: Vec::new(),
+            policies: Policies { attributes, ..Policies::default() },
+            cuts: match kind {
+                MapKind::Hash => Cuts::Even(HASHED_PARTITIONS),
+                MapKind::Range | MapKind::List => Cuts::At(Vec::new()),
+            },
+            shards: Vec::new(),
+        };
+        self.engine.create_container(&new).await.map(|_| ())
+    }
+
+    /// Deletes a container with all its records. Fails with `NotFound` if there is none.
+    pub async fn remove(&self, name: &str) -> Result<()> {
+        self.engine.delete_container(name).await
+    }
+
+    /// Names and titles of containers whose names begin with `prefix`, by name, behind the one given.
+    pub async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<(String, String)>> {
+        let found = self.engine.containers(prefix, after, most).await?;
+        let titled = found.into_iter().map(|mut container| {
+            let title = container.policies.attributes.remove(TITLE);
+            let title = title.unwrap_or_else(|| container.name.clone());
+            (container.name, title)
+        });
+        Ok(titled.collect())
+    }
+
+    pub async fn get(
+        &self,
+        name: &str,
+        partition_key: &str,
+        row_key: &str,
+    ) -> Result<Option<Record>> {
+        let table = self.table(name).await?;
+        let key = table.key(partition_key, row_key)?;
+        let view = self.engine.read(table.container.id, key.route(), 1).await?;
+        let item = view.get(&key).await?;
+        Ok(item.map(|item| Record {
+            partition_key: partition_key.to_owned(),
+            row_key: row_key.to_owned(),
+            version: item.version,
+            payload: item.payload,
+        }))
+    }
+
+    async fn table(&self, name: &str) -> Result<Table> {
+        Ok(Table { container: self.engine.open(name, SCHEMA).await? })
+    }
+}
+
+/// A container of records with how its keys are made.
+struct Table {
+    container: Arc<Container>,
+}
+
+impl Table {
+    fn route(&self, partition_key: &str) -> Result<Bytes> {
+        let key = [KeyPart::Text(partition_key.into())];
+        self.container.kind.route(&self.container.key, &key)
+    }
+
+    fn key(&self, partition_key: &str, row_key: &str) -> Result<ItemKey> {
+        let route = self.route(partition_key)?;
+        Ok(ItemKey::new(self.container.id, Space::ITEMS, &route, row_key.as_bytes()))
+    }
+
+    /// Partition key and row key again from a stored key.
+    fn names(&self, key: &[u8]) -> Result<(String, String)> {
+        let damaged = || Error::corrupt("bad-record-key", "the key of a record does not decode");
+        let rest = key.get(PREFIX_BYTES..).ok_or_else(damaged)?;
+        let (route, row) = self.container.kind.split(&self.container.key, rest)?;
+        let mut parts = self.container.kind.key(&self.container.key, route)?;
+        let row = String::from_utf8(row.to_vec()).map_err(|_| damaged())?;
+        match parts.pop() {
+            Some(KeyPart::Text(partition_key)) => Ok((partition_key, row)),
+            _ => Err(damaged()),
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Whose records are whose: each user of [`super::RecordWrite`] has a number of its own.
+
+/// Accounts of the fronts, with their keys.
+pub const ACCOUNT: u8 = 0x01;
+/// The number of the last write of reference data.
+pub const REFERENCE_HEAD: u8 = 0x10;
+/// Writes of reference data by their numbers.
+pub const REFERENCE_LOG: u8 = 0x11;
+/// Entries of reference data.
+pub const REFERENCE: u8 = 0x12;
+/// Multi-step jobs that are not finished.
+pub const JOB: u8 = 0x20;
+/// Multi-step jobs that are finished.
+pub const JOB_FINISHED: u8 = 0x21;
