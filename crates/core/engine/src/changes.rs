@@ -51,7 +51,7 @@ fn position(key: &Bytes) -> Bytes {
     key.slice(PREFIX_BYTES..)
 }
 
-fn decode(key: &Bytes, mut value: Bytes) -> Result<Change> {
+pub(crate) fn decode(key: &Bytes, mut value: Bytes) -> Result<Change> {
     let damaged = || Error::corrupt("bad-change", "a change record does not decode");
     let (container, _, mut rest) = layout::split(key).ok_or_else(damaged)?;
     if rest.len() < HEAD_BYTES || value.len() != 3 {

@@ -13,12 +13,12 @@ use crate::shard::LiveShard;
 use crate::tx::{Transaction, Tx};
 
 /// A row of the expiry space.
-struct Expiry {
+pub(crate) struct Expiry {
     expires_ms: u64,
-    key: ItemKey,
+    pub(crate) key: ItemKey,
 }
 
-fn decode(key: &Bytes, mut value: Bytes) -> Result<Expiry> {
+pub(crate) fn decode(key: &Bytes, mut value: Bytes) -> Result<Expiry> {
     let damaged = || Error::corrupt("bad-expiry", "a row of the expiry space does not decode");
     let (container, _, mut rest) = layout::split(key).ok_or_else(damaged)?;
     if rest.len() < 9 || value.len() != 2 {

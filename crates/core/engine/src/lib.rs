@@ -13,6 +13,7 @@ mod containers;
 mod engine;
 mod expiry;
 mod fanout;
+pub mod fsck;
 mod garbage;
 mod hot;
 mod item;

@@ -14,7 +14,7 @@ use crate::Settings;
 use crate::limits::PARTITIONS_WARM_MAX;
 use crate::lsn::{Lsn, LsnClock};
 use crate::partition::LivePartition;
-use crate::stats::Counts;
+use crate::stats::{Counts, PartitionStats};
 
 /// The statistics row of no partition: it keeps the highest LSN of partitions that are gone.
 const FLOOR: PartitionId = PartitionId(0);
@@ -95,6 +95,21 @@ impl LiveShard {
             sweep_errors: self.sweep_errors.load(Ordering::Relaxed),
             partitions_warm: lock(&self.warm).len(),
         }
+    }
+
+    /// The partitions with the most requests since they were warmed up, at most `most` of them.
+    pub async fn busiest_partitions(&self, most: usize) -> Result<Vec<PartitionStats>> {
+        let warm: Vec<_> = lock(&self.warm).values().cloned().collect();
+        let mut stats: Vec<_> = warm.iter().map(|one| one.stats(Counts::default())).collect();
+        stats.sort_by_key(|one| (std::cmp::Reverse(one.reads + one.writes), one.partition));
+        stats.truncate(most);
+        let snapshot = self.store.snapshot();
+        for one in &mut stats {
+            if let Some(row) = snapshot.get(&Counts::key(one.partition)).await? {
+                one.counts = Counts::decode(row)?;
+            }
+        }
+        Ok(stats)
     }
 
     pub(crate) fn count_commit(&self, transactions: usize) {

@@ -135,6 +135,12 @@ impl Catalog {
         View::of(&*self.snapshot()).containers_named(prefix, after, most).await
     }
 
+    /// Containers that are being deleted: nobody finds them any more, some of their partitions are still there.
+    pub async fn containers_deleting(&self) -> Result<Vec<Container>> {
+        let deleting = View { reader: &*self.snapshot() }.deleting().await?;
+        Ok(deleting.into_iter().map(|deleting| deleting.container).collect())
+    }
+
     pub async fn partition(&self, id: PartitionId) -> Result<Entry> {
         View::of(&*self.snapshot()).entry(id).await
     }
