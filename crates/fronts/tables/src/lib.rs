@@ -1,1 +1,136 @@
-//! The Azure Tables front.
+//! The Azure Tables front: the service's protocol on the record shape.
+//!
+//! One request: `Address` and `Operation::parse` say whom and what it means, the one `match` below calls the operation,
+//! the operation makes one call of the shape, `response` or `error` writes the answer. `operations.toml` lists every
+//! operation of the service and whether it is done.
+
+mod address;
+mod entities;
+mod entity;
+mod error;
+mod etag;
+mod filter;
+pub mod limits;
+mod names;
+mod query;
+mod request;
+mod response;
+mod tables;
+mod token;
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use lazuli_http::auth::{self, Accounts};
+use lazuli_http::date::{Fraction, TICKS_PER_MILLI, format_iso8601};
+use lazuli_http::storage::{self, Echo};
+use lazuli_http::uri::Query;
+use lazuli_http::{Request, Response};
+use lazuli_shapes::record::Records;
+
+use address::Address;
+use error::{Code, ErrorFormat, Fault, Result};
+pub use limits::Limits;
+use request::{Operation, Wishes};
+
+/// An answer that is on its way.
+pub type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
+
+/// What a listener of the Table service calls for each request.
+pub fn handler(
+    records: Records,
+    accounts: Arc<Accounts>,
+    limits: Limits,
+) -> impl Fn(Request) -> Answer + Clone + Send + Sync + 'static {
+    let front = Arc::new(Front { records, accounts, limits });
+    move |request| {
+        let front = front.clone();
+        Box::pin(async move { front.answer(request).await })
+    }
+}
+
+struct Front {
+    records: Records,
+    accounts: Arc<Accounts>,
+    limits: Limits,
+}
+
+/// What operations need to know of the request beside their own arguments.
+struct Call {
+    address: Address,
+    wishes: Wishes,
+}
+
+impl Front {
+    async fn answer(&self, request: Request) -> Response {
+        let echo = Echo::of(&request);
+        let format = ErrorFormat::parse(request.header("accept").unwrap_or_default());
+        let received_ms = request.received_ms;
+        let response = match self.run(request).await {
+            Ok(response) => response,
+            Err(fault) => {
+                if let Some(cause) = fault.cause() {
+                    tracing::error!(request_id = echo.request_id, cause, "a request failed");
+                }
+                let ticks = i64::try_from(received_ms).unwrap_or(0).saturating_mul(TICKS_PER_MILLI);
+                let time = format_iso8601(ticks, Fraction::Seven);
+                fault.response(format, &echo.request_id, &time)
+            }
+        };
+        echo.apply(response).with("server", "Lazuli").with("x-content-type-options", "nosniff")
+    }
+
+    async fn run(&self, request: Request) -> Result<Response> {
+        storage::version(&request.headers).map_err(|_| Fault::new(Code::InvalidHeaderValue))?;
+        let query = Query::parse(&request.query)?;
+        let address = Address::of(&request, &self.accounts)?;
+        auth::table::check(&request, &query, &address.account, &self.accounts)?;
+        let resource = address.resource.clone();
+        let operation = Operation::parse(&request, resource, &query, &self.limits)?;
+        if address.secondary && operation.writes() {
+            return Err(Fault::new(Code::InsufficientAccountPermissions));
+        }
+        let wishes = Wishes::of(&request, &query)?;
+        drop(query);
+        let call = Call { address, wishes };
+        let body = request.body.collect(self.limits.body_bytes_max).await?;
+        self.dispatch(&call, operation, &body).await
+    }
+
+    async fn dispatch(&self, call: &Call, operation: Operation, body: &[u8]) -> Result<Response> {
+        match operation {
+            Operation::QueryTables(query) => tables::query(self, call, query).await,
+            Operation::CreateTable => tables::create(self, call, body).await,
+            Operation::DeleteTable { table } => tables::delete(self, call, &table).await,
+            Operation::InsertEntity { table } => entities::insert(self, call, &table, body).await,
+            Operation::GetEntity { key, select } => {
+                entities::get(self, call, &key, select.as_deref()).await
+            }
+            Operation::QueryEntities { table, query } => {
+                query::query(self, call, &table, query).await
+            }
+            Operation::UpdateEntity { key, if_match } => {
+                entities::replace(self, call, &key, Some(if_match), body).await
+            }
+            Operation::InsertOrReplaceEntity { key } => {
+                entities::replace(self, call, &key, None, body).await
+            }
+            Operation::MergeEntity { key, if_match } => {
+                entities::merged(self, call, &key, Some(if_match), body).await
+            }
+            Operation::InsertOrMergeEntity { key } => {
+                entities::merged(self, call, &key, None, body).await
+            }
+            Operation::DeleteEntity { key, if_match } => {
+                entities::delete(self, call, &key, if_match).await
+            }
+            Operation::GetTableAcl
+            | Operation::SetTableAcl
+            | Operation::GetServiceProperties
+            | Operation::SetServiceProperties
+            | Operation::GetServiceStats
+            | Operation::Preflight
+            | Operation::EntityGroupTransaction => Err(Fault::new(Code::NotImplemented)),
+        }
+    }
+}

@@ -18,7 +18,7 @@ pub mod uri;
 
 pub use body::{Body, BodyError};
 pub use http::header::{HeaderMap, HeaderName, HeaderValue};
-pub use http::{Method, StatusCode};
+pub use http::{Method, StatusCode, Uri};
 pub use limits::Limits;
 pub use message::{Request, RequestId, Response};
 pub use serve::{Counts, Door, serve};
