@@ -32,6 +32,9 @@ impl Engine {
         self.repeat("count partitions", settings.job_interval, None, |engine| {
             Box::pin(async move { engine.recount_all().await })
         });
+        self.repeat("reconcile", settings.reconcile_interval, None, |engine| {
+            Box::pin(async move { engine.manager.reconcile().await.map(|_| ()) })
+        });
     }
 
     fn repeat(

@@ -161,7 +161,7 @@ impl World {
             settings,
         )
         .await?;
-        Ok(())
+        self.engine.manager().reconcile().await.map(|_| ())
     }
 
     pub fn pass(&self, time: Duration) {
