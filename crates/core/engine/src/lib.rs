@@ -22,6 +22,7 @@ mod lane;
 pub mod limits;
 mod lsn;
 mod meter;
+mod open;
 mod overlay;
 mod partition;
 mod recount;

@@ -1,6 +1,7 @@
 //! Writes of a partition: order, batches, conditions, failures, old maps.
 
 #![allow(clippy::unwrap_used, reason = "a panic in a test is the failure report")]
+#![allow(clippy::disallowed_methods, reason = "these tests run on the real runtime")]
 
 mod world;
 

@@ -105,7 +105,7 @@ async fn reference_data_is_spread_by_itself_once_the_engine_runs() {
         if spread.iter().all(|spread| spread.copied == 1) {
             return;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        world.env.clock.sleep(Duration::from_millis(10)).await;
     }
     panic!("not spread after seconds: {:?}", world.engine.troubles());
 }

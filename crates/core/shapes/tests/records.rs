@@ -5,23 +5,16 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use lazuli_engine::{Engine, LiveShard, Settings, Shards};
+use lazuli_engine::{Engine, Kind, MapKind, PageLimit, Settings};
 use lazuli_shapes::record::{
     Condition, Operation, Query, Record, RecordPage, RecordRange, Records,
 };
-use lazuli_shardmap::MapKind;
-use lazuli_shardmap::catalog::Catalog;
-use lazuli_shardmap::local::{Identity, LocalMap};
-use lazuli_shardmap::manager::{Manager, NewShard};
-use lazuli_shardmap::router::Router;
+use lazuli_shardmap::manager::NewShard;
 use lazuli_store::mem::MemStore;
-use lazuli_store::{Kind, PageLimit, Store};
 
 async fn records() -> Records {
     let env = lazuli_env::real::env();
-    let catalog = Catalog::init(Arc::new(MemStore::new()), env.clone()).await.unwrap();
-    let shards = Arc::new(Shards::default());
-    let manager = Arc::new(Manager::new(env.clone(), Arc::new(catalog), shards.clone()));
+    let engine = Engine::on(env, Settings::default(), Arc::new(MemStore::new())).await.unwrap();
     for name in ["one", "two"] {
         let new = NewShard {
             name: name.into(),
@@ -29,17 +22,9 @@ async fn records() -> Records {
             region: "here".into(),
             labels: Default::default(),
         };
-        let shard = manager.add_shard(&new).await.unwrap().id;
-        let store: Arc<dyn Store> = Arc::new(MemStore::new());
-        let identity = Identity { catalog: manager.catalog().id(), shard };
-        LocalMap::init(&store, identity).await.unwrap();
-        let local = Arc::new(LocalMap::open(store.clone()).await.unwrap());
-        let live = LiveShard::open(env.clone(), Settings::default(), shard, store, local).await;
-        shards.insert(Arc::new(live.unwrap()));
+        engine.add_shard(&new, Arc::new(MemStore::new())).await.unwrap();
     }
-    let router = Arc::new(Router::new(env.clone(), manager.clone()));
-    let engine = Engine::new(env, Settings::default(), router, manager, shards);
-    Records::new(Arc::new(engine))
+    Records::new(engine)
 }
 
 fn query(range: RecordRange, most: usize) -> Query {
