@@ -39,11 +39,13 @@ pub struct Response {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub body: Body,
+    /// The operation that this is the answer of, by its name in the front's table: what metrics count it as.
+    pub operation: Option<&'static str>,
 }
 
 impl Response {
     pub fn new(status: StatusCode) -> Self {
-        Self { status, headers: HeaderMap::new(), body: Body::empty() }
+        Self { status, headers: HeaderMap::new(), body: Body::empty(), operation: None }
     }
 
     /// A short answer in plain text, for what no front has a word in.
@@ -57,6 +59,12 @@ impl Response {
             self.headers.append(HeaderName::from_static(name), value);
         }
         self
+    }
+
+    /// Names the operation that this is the answer of.
+    #[must_use]
+    pub fn of_operation(self, name: &'static str) -> Self {
+        Self { operation: Some(name), ..self }
     }
 
     pub fn with_body(mut self, body: impl Into<Bytes>) -> Self {

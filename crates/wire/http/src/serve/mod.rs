@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
 use crate::limits::Limits;
@@ -37,6 +37,7 @@ pub struct Door {
 #[derive(Default)]
 struct Counters {
     connections: AtomicU64,
+    closed: AtomicU64,
     requests: AtomicU64,
     panics: AtomicU64,
     timeouts: AtomicU64,
@@ -79,10 +80,12 @@ impl Door {
 
     pub fn counts(&self) -> Counts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let room = self.limits.connections_max.clamp(1, Semaphore::MAX_PERMITS);
+        // Read first, because each connection is counted before it is closed.
+        let closed = read(&self.counters.closed);
+        let connections = read(&self.counters.connections);
         Counts {
-            connections_open: (room - self.room.available_permits()) as u64,
-            connections: read(&self.counters.connections),
+            connections_open: connections.saturating_sub(closed),
+            connections,
             requests: read(&self.counters.requests),
             panics: read(&self.counters.panics),
             timeouts: read(&self.counters.timeouts),
@@ -98,6 +101,25 @@ impl Door {
 
 fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A connection that is open, however it ends.
+struct Inside {
+    door: Arc<Door>,
+    _room: OwnedSemaphorePermit,
+}
+
+impl Inside {
+    fn enter(door: Arc<Door>, room: OwnedSemaphorePermit) -> Self {
+        count(&door.counters.connections);
+        Self { door, _room: room }
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        count(&self.door.counters.closed);
+    }
 }
 
 /// Serves a listener until `stop`, then lets requests in progress finish for the drain time-out and drops the rest.
@@ -133,12 +155,12 @@ pub async fn serve<H, F>(
             tokio::time::sleep(ACCEPT_RETRY).await;
             continue;
         };
-        count(&door.counters.connections);
+        let inside = Inside::enter(door.clone(), permit);
         let (door, handler) = (door.clone(), handler.clone());
         let (tls, stop) = (tls.clone(), stop.clone());
         connections.spawn(async move {
             connection::run(stream, peer, tls, door, handler, stop).await;
-            drop(permit);
+            drop(inside);
         });
     }
     drop(listener);
