@@ -94,7 +94,7 @@ impl Target {
     fn start(&self, workspace: &Workspace, folder: &Path) -> Result<(Background, Endpoints)> {
         process::fresh_folder(folder)?;
         match self.start.as_str() {
-            "lazuli" => server::start(&server::build(workspace)?, &folder.join("server")),
+            "lazuli" => server::start(workspace, &folder.join("server")),
             "azurite" => emulator::start(workspace),
             other => Err(Failure::failed(format!("{TARGETS}: cannot start '{other}'"))),
         }

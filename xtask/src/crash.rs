@@ -2,9 +2,11 @@
 //!
 //! The load generator starts the server itself, because it must know the moment of death; here both are only built.
 
+use std::process::Command;
+
 use crate::arguments::Arguments;
-use crate::workspace::{Workspace, cargo};
-use crate::{Result, process, server};
+use crate::workspace::Workspace;
+use crate::{Result, process};
 
 /// Rounds when nobody says how many.
 const ROUNDS: u64 = 20;
@@ -17,12 +19,12 @@ pub(crate) fn run(mut arguments: Arguments) -> Result {
 
 pub(crate) fn rounds(count: u64) -> Result {
     let workspace = Workspace::load()?;
-    let binary = server::build(&workspace)?;
-    let data = workspace.scratch.join("crash");
-    process::fresh_folder(&data)?;
-    let words = ["run", "--locked", "--package", "lazuli-bench", "--bin", "crash", "--"];
-    let mut command = cargo();
-    command.args(words).args(["--rounds", &count.to_string()]);
-    command.arg("--binary").arg(binary).arg("--folder").arg(&data);
+    let server = workspace.program("lazuli")?;
+    let load = workspace.program("crash")?;
+    let folder = workspace.scratch.join("crash");
+    process::fresh_folder(&folder)?;
+    let mut command = Command::new(load);
+    command.args(["--rounds", &count.to_string()]);
+    command.arg("--binary").arg(server).arg("--folder").arg(folder);
     process::run(&mut command)
 }

@@ -1,6 +1,6 @@
 //! Lazuli itself as a program in the background: built, started on free ports, waited for.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -8,20 +8,15 @@ use serde_json::Value;
 
 use crate::conformance::Endpoints;
 use crate::process::{self, Background};
-use crate::workspace::{Workspace, cargo};
+use crate::workspace::Workspace;
 use crate::{Failure, Result};
 
 /// How long the server may take until it accepts connections.
 const READY_WAIT: Duration = Duration::from_secs(60);
 
-/// Builds the binary `lazuli` and says where it is.
-pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf> {
-    process::run(cargo().args(["build", "--locked", "--package", "lazuli", "--bin", "lazuli"]))?;
-    Ok(workspace.target.join("debug").join("lazuli"))
-}
-
 /// Starts a server with fresh data in `folder` and waits until it says where it listens.
-pub(crate) fn start(binary: &Path, folder: &Path) -> Result<(Background, Endpoints)> {
+pub(crate) fn start(workspace: &Workspace, folder: &Path) -> Result<(Background, Endpoints)> {
+    let binary = workspace.program("lazuli")?;
     process::fresh_folder(folder)?;
     let ready = folder.join("ready.json");
     let mut command = Command::new(binary);
@@ -36,14 +31,16 @@ pub(crate) fn start(binary: &Path, folder: &Path) -> Result<(Background, Endpoin
     Ok((server, endpoints(&text)?))
 }
 
+/// A front may listen in several ways; the tests use the first one, plain HTTP.
 fn endpoints(text: &str) -> Result<Endpoints> {
     let value: Value = serde_json::from_str(text)
         .map_err(|error| Failure::failed(format!("the ready file is not JSON: {error}")))?;
     let Some(list) = value["endpoints"].as_object() else {
         return Err(Failure::failed("the ready file has no 'endpoints'"));
     };
-    let pairs = list.iter().filter_map(|(front, url)| Some((front.clone(), url.as_str()?.into())));
-    Ok(pairs.collect())
+    let first =
+        list.iter().filter_map(|(front, urls)| Some((front.clone(), urls[0].as_str()?.into())));
+    Ok(first.collect())
 }
 
 #[cfg(test)]
@@ -52,7 +49,7 @@ mod tests {
 
     #[test]
     fn endpoints_are_read_from_the_ready_file() {
-        let read = endpoints(r#"{"endpoints":{"tables":"http://127.0.0.1:9"}}"#).unwrap();
+        let read = endpoints(r#"{"endpoints":{"tables":["http://127.0.0.1:9"]}}"#).unwrap();
         assert_eq!(read["tables"], "http://127.0.0.1:9");
         assert!(endpoints("{}").is_err());
         assert!(endpoints("{").is_err());

@@ -1,7 +1,9 @@
 //! `cargo xtask sim`: the simulator as a program, with its own options.
 
+use std::process::Command;
+
 use crate::arguments::Arguments;
-use crate::workspace::cargo;
+use crate::workspace::Workspace;
 use crate::{Result, process};
 
 pub(crate) fn run(mut arguments: Arguments) -> Result {
@@ -24,6 +26,6 @@ pub(crate) fn seeds(count: u64) -> Result {
 }
 
 fn simulate(options: &[String]) -> Result {
-    let words = ["run", "--locked", "--package", "lazuli-sim", "--bin", "lazuli-sim", "--"];
-    process::run(cargo().args(words).args(options))
+    let program = Workspace::load()?.program("lazuli-sim")?;
+    process::run(Command::new(program).args(options))
 }

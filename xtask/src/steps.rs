@@ -3,6 +3,7 @@
 //! Cheap steps come first, so that a slip of the pen is told in seconds. The first failure ends the run; the summary
 //! says which steps passed, which one failed and which were not reached.
 
+use std::process::Command;
 use std::time::Instant;
 
 use crate::arguments::Arguments;
@@ -102,10 +103,10 @@ fn cargo_test() -> Result {
 
 /// Runs every example of every crate; one that ends with anything but exit code 0 fails.
 fn examples() -> Result {
-    for (package, example) in Workspace::load()?.targets("example") {
+    let workspace = Workspace::load()?;
+    for (package, example) in workspace.targets("example") {
         println!("--- example {} of {}", example.name, package.name);
-        let words = ["run", "--locked", "--package", &package.name, "--example", &example.name];
-        process::run(cargo().args(words))?;
+        process::run(&mut Command::new(workspace.example(&example.name)?))?;
     }
     Ok(())
 }

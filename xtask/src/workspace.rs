@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::{Failure, Result};
+use crate::{Failure, Result, process};
 
 /// The root of the clone, known when xtask is compiled.
 pub(crate) fn root() -> &'static Path {
@@ -49,7 +49,7 @@ pub(crate) struct Workspace {
     pub(crate) packages: Vec<Package>,
     /// Where everything that tooling fetches or writes goes.
     pub(crate) scratch: PathBuf,
-    pub(crate) target: PathBuf,
+    target: PathBuf,
 }
 
 impl Workspace {
@@ -67,6 +67,19 @@ impl Workspace {
         let target = PathBuf::from(text(&metadata["target_directory"]));
         let packages = list(&metadata["packages"]).iter().map(package).collect();
         Ok(Self { packages, scratch: target.join("xtask"), target })
+    }
+
+    /// Builds a program and says where it is. It is built as part of the whole workspace, because another choice of
+    /// packages means other features and would compile the dependencies once more.
+    pub(crate) fn program(&self, name: &str) -> Result<PathBuf> {
+        process::run(cargo().args(["build", "--workspace", "--locked", "--bin", name]))?;
+        Ok(self.target.join("debug").join(name))
+    }
+
+    /// As [`Self::program`], for an example.
+    pub(crate) fn example(&self, name: &str) -> Result<PathBuf> {
+        process::run(cargo().args(["build", "--workspace", "--locked", "--example", name]))?;
+        Ok(self.target.join("debug/examples").join(name))
     }
 
     /// The package and name of every target of a kind.

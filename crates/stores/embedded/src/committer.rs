@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use fjall::{OwnedWriteBatch, PersistMode};
+use fjall::{AbstractTree, OwnedWriteBatch, PersistMode};
 use lazuli_store::{Error, Result, Write};
 
 use crate::error::from_engine;
@@ -22,9 +22,11 @@ use crate::state::State;
 const GROUP_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// How many guards are remembered. All are forgotten when there are more.
 const GUARDS_KNOWN_MAX: usize = 16 * 1024;
-/// The engine halts writers at 4 memtables that wait to be written out, and does not notice there if its workers have
-/// failed. Waiting below that, and looking, keeps a failure from becoming a hang.
+/// The engine halts writers at 4 memtables that wait to be written out, and at 30 runs of tables that wait to be merged,
+/// and does not notice there if its workers have failed. Waiting below that, and looking, keeps a failure from becoming
+/// a hang.
 const SEALED_MEMTABLES_MAX: usize = 3;
+const RUNS_MAX: usize = 28;
 const STALL_LOOK_MS: u64 = 5;
 
 pub(crate) struct Committer {
@@ -148,11 +150,17 @@ impl Committer {
                 self.guards.insert(guard.clone(), exists);
             }
         }
-        while self.state.keyspace.sealed_memtable_count() >= SEALED_MEMTABLES_MAX {
+        while self.is_behind() {
             self.state.check_engine()?;
             std::thread::sleep(Duration::from_millis(STALL_LOOK_MS));
         }
         Ok(())
+    }
+
+    fn is_behind(&self) -> bool {
+        let keyspace = &self.state.keyspace;
+        keyspace.sealed_memtable_count() >= SEALED_MEMTABLES_MAX
+            || keyspace.tree.l0_run_count() >= RUNS_MAX
     }
 
     fn add(&mut self, batch: &mut OwnedWriteBatch, writes: Vec<Write>) {

@@ -1,5 +1,7 @@
 //! From the engine's errors to the few kinds of core.
 
+use std::io::ErrorKind;
+
 use lazuli_store::Error;
 
 /// What a failed read, or anything before the store is open, means to the caller.
@@ -14,12 +16,14 @@ pub(crate) fn from_engine(error: &fjall::Error) -> Error {
     }
 }
 
-/// An I/O error is the machine's trouble; an end of file where bytes must be is damage.
+/// An I/O error is the machine's trouble; an end of file where bytes must be is damage, and so is a place before the
+/// beginning of a file, where the engine looks for the end of one that is too short.
 pub(crate) fn from_io(place: impl std::fmt::Display, error: &std::io::Error) -> Error {
     match error.kind() {
-        std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::InvalidData => {
-            Error::corrupt("store-corrupt", format!("{place}: {error}"))
-        }
+        ErrorKind::UnexpectedEof
+        | ErrorKind::InvalidData
+        | ErrorKind::InvalidInput
+        | ErrorKind::NotFound => Error::corrupt("store-corrupt", format!("{place}: {error}")),
         _ => Error::unavailable("store-io", format!("{place}: {error}")),
     }
 }

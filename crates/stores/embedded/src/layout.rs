@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! <path>/lock            held while the store is open; says by whom
-//! <path>/store/          the engine's own directory, and in it two files of ours:
+//! <path>/store/          the engine's own directory, and in it files of ours:
 //!        store/lazuli.format     which format, and the id of the store
 //!        store/lazuli.answered   see `marker`
+//!        store/lazuli.torn       what was last cut off a journal, see `journal`
 //! <path>/store.new/      a store that is being created; never opened, replaced by the next attempt
 //! ```
 //!
@@ -45,6 +46,10 @@ impl Layout {
 
     pub(crate) fn answered(&self) -> PathBuf {
         self.store().join("lazuli.answered")
+    }
+
+    pub(crate) fn torn(&self) -> PathBuf {
+        self.store().join("lazuli.torn")
     }
 
     pub(crate) fn format_in(folder: &Path) -> PathBuf {

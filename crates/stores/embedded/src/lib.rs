@@ -1,13 +1,16 @@
 //! The default store: one fjall database, one directory, one committing thread per shard.
 //!
 //! Reading order: `layout` (files, lock, format), `queue` and `committer` (how writes become batches), `state` and
-//! `reader` (what readers see), `marker` (how the store knows what it has answered).
+//! `reader` (what readers see), `marker`, `manifest` and `journal` (how a start tells what was never promised from what
+//! was lost), `open` (all of it in order).
 //!
 //! Everything lives in one keyspace of the engine: a keyspace that nobody writes to would keep its journals for ever.
 
 mod committer;
 mod error;
+mod journal;
 mod layout;
+mod manifest;
 mod marker;
 mod open;
 mod queue;
@@ -16,7 +19,11 @@ mod settings;
 mod size;
 mod state;
 mod store;
+mod verify;
 
+pub use journal::Cut;
 pub use layout::FORMAT;
+pub use open::Recovery;
 pub use settings::{Durability, JOURNAL_BYTES_LEAST, RELAXED_SYNC_MS_MAX, Settings};
 pub use store::EmbeddedStore;
+pub use verify::{Damage, Verification};

@@ -14,14 +14,15 @@ use xxhash_rust::xxh3::xxh3_64;
 pub(crate) type StoreId = [u8; 16];
 
 const KEY_PREFIX: &[u8] = b"\xff\xff\xff\xfflazuli-commit\0";
-pub(crate) const VALUE_BYTES: usize = 24;
+pub(crate) const VALUE_BYTES: usize = 32;
 
 /// The key of the marker of a store. It sorts behind everything that the engine above writes.
 pub(crate) fn key(id: &StoreId) -> Bytes {
     [KEY_PREFIX, id].concat().into()
 }
 
-/// The first item of every batch.
+/// The first item of every batch. Its value carries a sum of its own, so that a marker can be trusted even where the
+/// batch around it is torn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Marker {
     /// Counts the batches of a store, from 1, without a gap.
@@ -37,14 +38,17 @@ impl Marker {
         let mut bytes = [0; VALUE_BYTES];
         bytes[..8].copy_from_slice(&self.number.to_be_bytes());
         bytes[8..16].copy_from_slice(&self.synced.to_be_bytes());
-        bytes[16..].copy_from_slice(&self.sequence_least.to_be_bytes());
+        bytes[16..24].copy_from_slice(&self.sequence_least.to_be_bytes());
+        let sum = xxh3_64(&bytes[..24]);
+        bytes[24..].copy_from_slice(&sum.to_be_bytes());
         bytes
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; VALUE_BYTES] = bytes.try_into().ok()?;
         let word = |at: usize| u64_at(bytes, at);
-        Some(Self { number: word(0), synced: word(8), sequence_least: word(16) })
+        let marker = Self { number: word(0), synced: word(8), sequence_least: word(16) };
+        (word(24) == xxh3_64(&bytes[..24])).then_some(marker)
     }
 }
 
@@ -102,6 +106,11 @@ mod tests {
         let marker = Marker { number: 7, synced: u64::MAX, sequence_least: 1 << 40 };
         assert_eq!(Marker::decode(&marker.encode()), Some(marker));
         assert_eq!(Marker::decode(&marker.encode()[1..]), None);
+        for at in 0..VALUE_BYTES {
+            let mut bytes = marker.encode();
+            bytes[at] ^= 0x10;
+            assert_eq!(Marker::decode(&bytes), None);
+        }
     }
 
     #[test]

@@ -107,22 +107,31 @@ impl View {
         Ok(keys)
     }
 
-    /// The bytes of the first items of a range, and whether those are all.
-    pub(crate) fn measure(&self, range: &KeyRange, items_max: usize) -> Result<(u64, bool)> {
+    /// Counts the first items of a range and their bytes, the store's own among them.
+    pub(crate) fn measure(&self, range: &KeyRange, items_max: u64) -> Result<Measure> {
         self.state.check()?;
-        let mut bytes = 0;
+        let mut measure = Measure { items: 0, bytes: 0, complete: true };
         if range.is_empty() {
-            return Ok((0, true));
+            return Ok(measure);
         }
-        for (count, item) in self.walk(range).enumerate() {
-            if count == items_max {
-                return Ok((bytes, false));
+        for item in self.walk(range) {
+            if measure.items == items_max {
+                measure.complete = false;
+                break;
             }
             let (key, value) = item.into_inner().map_err(|error| from_engine(&error))?;
-            bytes += (key.len() + value.len()) as u64;
+            measure.items += 1;
+            measure.bytes += (key.len() + value.len()) as u64;
         }
-        Ok((bytes, true))
+        Ok(measure)
     }
+}
+
+/// What a walk along a range came across, and whether that was all.
+pub(crate) struct Measure {
+    pub(crate) items: u64,
+    pub(crate) bytes: u64,
+    pub(crate) complete: bool,
 }
 
 impl Reader for View {

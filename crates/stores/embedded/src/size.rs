@@ -1,27 +1,43 @@
 //! Roughly how much of the disk a range takes: exact for small ranges, by tables for large ones.
 
+use std::ops::Bound;
+
 use bytes::Bytes;
-use fjall::{AbstractTree, Keyspace};
+use fjall::{AbstractTree, Slice};
 use lazuli_store::{KeyRange, Result};
 
+use crate::error::from_engine;
 use crate::reader::View;
+use crate::state::State;
 
 /// Ranges up to this many items are walked. More than that is worth an estimate only.
-const WALK_ITEMS_MAX: usize = 10_000;
+const WALK_ITEMS_MAX: u64 = 10_000;
 
-pub(crate) fn size(view: &View, keyspace: &Keyspace, range: &KeyRange) -> Result<u64> {
-    let (walked, complete) = view.measure(range, WALK_ITEMS_MAX)?;
-    if complete {
-        return Ok(walked);
+pub(crate) fn size(view: &View, state: &State, range: &KeyRange) -> Result<u64> {
+    let walked = view.measure(range, WALK_ITEMS_MAX)?;
+    if walked.complete {
+        return Ok(walked.bytes);
     }
-    // Memtables are left out: what they add to a large range is small, and soon in tables.
-    let version = keyspace.tree.current_version();
-    let tables = version.iter_tables().map(|table| {
+    let marker = Slice::from(state.marker.clone());
+    let version = state.keyspace.tree.current_version();
+    let (mut inside, mut total) = (0.0, 0.0);
+    for table in version.iter_tables() {
         let keys = &table.metadata.key_range;
-        let share = share(range, keys.min(), keys.max());
-        (table.metadata.file_size as f64 * share) as u64
-    });
-    Ok(tables.sum::<u64>().max(walked))
+        let mut max = keys.max().clone();
+        if max == marker {
+            // The store's own key says nothing about where those of callers end.
+            let others = (Bound::Unbounded, Bound::Excluded(marker.clone()));
+            let Some(last) = table.range(others).next_back() else { continue };
+            max = last.map_err(|error| from_engine(&error.into()))?.key.user_key;
+        }
+        let bytes = table.metadata.file_size as f64;
+        total += bytes;
+        inside += bytes * share(range, keys.min(), &max);
+    }
+    // What is not in tables yet is taken to lie like what is.
+    let memtables = state.db.write_buffer_size() as f64;
+    let share = if total > 0.0 { inside / total } else { 1.0 };
+    Ok(((inside + memtables * share) as u64).max(walked.bytes))
 }
 
 /// Which part of the keys from `min` to `max` is in the range, as if they lay evenly.

@@ -3,6 +3,7 @@
 
 use std::fmt::Display;
 use std::fs::File;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use bytes::Bytes;
@@ -11,11 +12,16 @@ use lazuli_store::{Error, Result};
 
 use crate::error::POISONED;
 
+/// The engine, open, with its one keyspace.
+pub(crate) type Engine = (Database, Keyspace);
+
 /// Fields are dropped in this order: the lock must outlive the engine.
 pub(crate) struct State {
     published: RwLock<Arc<Snapshot>>,
     pub(crate) keyspace: Keyspace,
     pub(crate) db: Database,
+    /// The engine's directory.
+    pub(crate) folder: PathBuf,
     /// The store's own key, which no caller may see.
     pub(crate) marker: Bytes,
     failed: OnceLock<Error>,
@@ -23,9 +29,10 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(db: Database, keyspace: Keyspace, marker: Bytes, lock: File) -> Self {
+    pub(crate) fn new(engine: Engine, folder: PathBuf, marker: Bytes, lock: File) -> Self {
+        let (db, keyspace) = engine;
         let published = RwLock::new(Arc::new(db.snapshot()));
-        Self { published, keyspace, db, marker, failed: OnceLock::new(), _lock: lock }
+        Self { published, keyspace, db, folder, marker, failed: OnceLock::new(), _lock: lock }
     }
 
     /// The newest state that holds only whole batches.

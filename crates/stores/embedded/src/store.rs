@@ -9,15 +9,17 @@ use bytes::Bytes;
 use lazuli_env::BoxFuture;
 use lazuli_store::limits::COMMIT_BYTES_MAX;
 use lazuli_store::{Error, Item, KeyRange, Reader, Result, Store, Txn, Write};
+use tokio::sync::oneshot;
 
 use crate::committer::Committer;
 use crate::error::{from_engine, from_io};
-use crate::open::{self, Opened};
+use crate::open::{self, Opened, Recovery};
 use crate::queue::Queue;
 use crate::reader::{EmbeddedTxn, View, check_writes};
 use crate::settings::Settings;
 use crate::size;
 use crate::state::State;
+use crate::verify::{self, Verification};
 
 /// How much of an ingestion is one batch: large enough that its sync does not count, small enough to be gentle.
 const INGEST_BATCH_BYTES: usize = 4 * 1024 * 1024;
@@ -28,13 +30,14 @@ const FLUSH_LOOK_MS: u64 = 2;
 pub struct EmbeddedStore {
     state: Arc<State>,
     queue: Arc<Queue>,
+    recovery: Recovery,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl EmbeddedStore {
     /// Opens the store at `path`, and creates it if there is none.
     pub fn open(path: impl AsRef<Path>, settings: &Settings) -> Result<Self> {
-        let Opened { state, answered, number } = open::open(path.as_ref(), settings)?;
+        let Opened { state, answered, number, recovery } = open::open(path.as_ref(), settings)?;
         let state = Arc::new(state);
         let queue = Arc::new(Queue::new());
         let committer =
@@ -43,29 +46,50 @@ impl EmbeddedStore {
             .name("lazuli:committer".to_owned())
             .spawn(move || committer.run())
             .map_err(|error| from_io("the committer's thread", &error))?;
-        Ok(Self { state, queue, thread: Mutex::new(Some(thread)) })
+        Ok(Self { state, queue, recovery, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// What opening it found to do.
+    pub fn recovery(&self) -> &Recovery {
+        &self.recovery
+    }
+
+    /// Reads everything and says what is damaged. Takes as long as reading the whole store does, and blocks.
+    pub fn verify(&self) -> Result<Verification> {
+        let view = View::newest(&self.state);
+        verify::verify(&self.state.folder, &self.state.keyspace, &view)
     }
 
     /// Lets what waits be written, then ends the committer.
     fn stop(&self) {
         self.queue.close();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
+        if let Some(thread) = self.take_thread() {
             // A panic in there has been answered to those who waited.
             let _ = thread.join();
         }
     }
 
-    /// Turns the memtable into a table, so that the next start has no journal to replay.
-    fn flush(&self) -> Result<()> {
-        self.state.check_engine()?;
-        let keyspace = &self.state.keyspace;
-        keyspace.rotate_memtable().map_err(|error| from_engine(&error))?;
-        while keyspace.sealed_memtable_count() > 0 {
-            self.state.check_engine()?;
-            std::thread::sleep(Duration::from_millis(FLUSH_LOOK_MS));
-        }
-        Ok(())
+    fn take_thread(&self) -> Option<JoinHandle<()>> {
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Ends the committer and flushes, on a thread of its own: both wait for the disk.
+    async fn close_all(&self) -> Result<()> {
+        self.queue.close();
+        let (committer, state) = (self.take_thread(), self.state.clone());
+        let (answer, answered) = oneshot::channel();
+        let close = move || {
+            if let Some(committer) = committer {
+                let _ = committer.join();
+            }
+            let flushed = flush(&state);
+            // Whoever waits for the answer may open the directory again at once, or may have stopped waiting.
+            drop(state);
+            let _ = answer.send(flushed);
+        };
+        let thread = std::thread::Builder::new().name("lazuli:close".to_owned()).spawn(close);
+        thread.map_err(|error| from_io("the closing thread", &error))?;
+        answered.await.unwrap_or_else(|_| Err(Error::internal("close-failed", "closing panicked")))
     }
 
     async fn write(&self, writes: Vec<Write>) -> Result<()> {
@@ -113,6 +137,17 @@ impl EmbeddedStore {
     }
 }
 
+/// Turns the memtable into a table, so that the next start has nothing to replay.
+fn flush(state: &State) -> Result<()> {
+    state.check_engine()?;
+    state.keyspace.rotate_memtable().map_err(|error| from_engine(&error))?;
+    while state.keyspace.sealed_memtable_count() > 0 {
+        state.check_engine()?;
+        std::thread::sleep(Duration::from_millis(FLUSH_LOOK_MS));
+    }
+    Ok(())
+}
+
 impl Drop for EmbeddedStore {
     fn drop(&mut self) {
         self.stop();
@@ -152,13 +187,10 @@ impl Store for EmbeddedStore {
     }
 
     fn size<'a>(&'a self, range: &'a KeyRange) -> BoxFuture<'a, Result<u64>> {
-        Box::pin(async move { size::size(&View::newest(&self.state), &self.state.keyspace, range) })
+        Box::pin(async move { size::size(&View::newest(&self.state), &self.state, range) })
     }
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async move {
-            self.stop();
-            self.flush()
-        })
+        Box::pin(self.close_all())
     }
 }

@@ -1,0 +1,125 @@
+//! The server under test, as a process that can be killed.
+
+use std::fs::File;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::Result;
+
+/// How long the server may take to start, also after a kill.
+const START_WAIT: Duration = Duration::from_secs(60);
+
+/// How long it may take to end when asked to.
+const STOP_WAIT: Duration = Duration::from_secs(20);
+
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+pub(crate) struct Server {
+    child: Child,
+    address: SocketAddr,
+    log: PathBuf,
+}
+
+impl Server {
+    /// Starts a server on the data in `folder` and waits until it accepts.
+    pub(crate) fn start(binary: &Path, folder: &Path) -> Result<Self> {
+        let ready = folder.join("ready.json");
+        // The file of the life before must not be mistaken for that of this one.
+        let _ = std::fs::remove_file(&ready);
+        let log = folder.join("server.log");
+        let file = File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
+        let child = command(binary, "serve", folder)
+            .args(["--table-port", "0", "--admin-port", "0", "--ready-file"])
+            .arg(&ready)
+            .stderr(file)
+            .stdout(Stdio::null())
+            .stdin(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("{}: {error}", binary.display()))?;
+        let unknown = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut server = Self { child, address: unknown, log };
+        server.address = server.wait_until_ready(&ready)?;
+        Ok(server)
+    }
+
+    fn wait_until_ready(&mut self, ready: &Path) -> Result<SocketAddr> {
+        let start = Instant::now();
+        while start.elapsed() < START_WAIT {
+            if let Ok(text) = std::fs::read_to_string(ready) {
+                return address(&text).ok_or(format!("no Tables endpoint in: {text}"));
+            }
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Err(self.failure(&format!("ended at its start: {status}")));
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        Err(self.failure("was not ready in time"))
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// SIGKILL: no destructor, no flush, no farewell.
+    pub(crate) fn kill(mut self) -> Result {
+        if let Ok(Some(status)) = self.child.try_wait() {
+            return Err(self.failure(&format!("ended by itself before it was killed: {status}")));
+        }
+        self.child.kill().map_err(|error| error.to_string())?;
+        self.child.wait().map_err(|error| error.to_string())?;
+        Ok(())
+    }
+
+    /// Asks the server to end, as an operator would.
+    pub(crate) fn stop(mut self) -> Result {
+        let ask = format!("kill -TERM {}", self.child.id());
+        Command::new("sh").args(["-c", &ask]).status().map_err(|error| error.to_string())?;
+        let start = Instant::now();
+        while start.elapsed() < STOP_WAIT {
+            match self.child.try_wait() {
+                Ok(Some(status)) if status.success() => return Ok(()),
+                Ok(Some(status)) => return Err(self.failure(&format!("ended with {status}"))),
+                Ok(None) => std::thread::sleep(POLL_INTERVAL),
+                Err(error) => return Err(self.failure(&error.to_string())),
+            }
+        }
+        Err(self.failure("did not end in time"))
+    }
+
+    fn failure(&self, what: &str) -> String {
+        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+        format!("the server {what}\n{log}")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Both fail only if the server is gone already, which is what we want.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Where the ready file says that Tables listens.
+fn address(ready: &str) -> Option<SocketAddr> {
+    let ready: serde_json::Value = serde_json::from_str(ready).ok()?;
+    ready["endpoints"]["tables"][0].as_str()?.strip_prefix("http://")?.parse().ok()
+}
+
+/// Fails with what `lazuli fsck` says unless it finds nothing.
+pub(crate) fn fsck(binary: &Path, folder: &Path) -> Result {
+    let output = command(binary, "fsck", folder).output().map_err(|error| error.to_string())?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [output.stdout, output.stderr].concat();
+    Err(format!("fsck: {}\n{}", output.status, String::from_utf8_lossy(&said)))
+}
+
+fn command(binary: &Path, name: &str, folder: &Path) -> Command {
+    let mut command = Command::new(binary);
+    command.arg(name).arg("--data").arg(folder.join("data"));
+    command
+}

@@ -1,0 +1,226 @@
+//! Looks through the journals before the engine opens them, because the engine alone gets two cases wrong: it refuses
+//! to open when the last, unanswered batch is torn in its middle, and it drops without a word everything behind a
+//! damaged header.
+//!
+//! Every batch must be whole, numbered without a gap, and in order. What is not whole is **torn** if nobody can have
+//! been told that it is on disk, and is cut off; else it is **damage**, and the store is not opened. It was on disk if
+//!
+//! - another journal follows: the engine syncs a journal before it begins the next;
+//! - the answered file says so;
+//! - a later marker says so, even one in a torn batch: each names the last batch that was on disk before it.
+//!
+//! Nothing is written unless all of it is judged torn.
+
+mod batch;
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use lazuli_store::{Error, Result};
+
+use crate::error::from_io;
+use crate::marker::{self, Marker};
+use batch::{Batch, Next};
+
+/// How far the engine's numbering may run ahead between two batches. Flushes and compactions take numbers too.
+const SEQUENCE_STEP_MAX: u64 = 1 << 32;
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// What the journals hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Scan {
+    /// The numbers of the first and the last whole batch.
+    pub(crate) numbers: Option<(u64, u64)>,
+    pub(crate) bytes: u64,
+    /// Whether the last journal has a torn tail, which must go before the engine sees it.
+    pub(crate) torn: Option<Cut>,
+}
+
+/// The end of a journal that was cut off, because it was never promised to anyone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    pub file: PathBuf,
+    /// Where the file ends now.
+    pub offset: u64,
+    /// How much lay behind it, space that was merely set aside included.
+    pub bytes: u64,
+    /// What was found there.
+    pub what: &'static str,
+}
+
+/// Reads all journals in `folder`. `promised` is the last batch that the answered file knows to be on disk.
+pub(crate) fn scan(folder: &Path, marker_key: &[u8], promised: u64) -> Result<Scan> {
+    let journals = list(folder)?;
+    let mut scan = Scan::default();
+    let mut last: Option<Batch> = None;
+    for (at, path) in journals.iter().enumerate() {
+        let io = |error: std::io::Error| from_io(path.display(), &error);
+        let end = read_journal(path, marker_key, &mut scan, &mut last).map_err(io)?;
+        let Some(what) = end.damage else { continue };
+        let lost = match last {
+            Some(batch) => Some(batch.marker.number + 1),
+            None => marker_at(path, end.offset, marker_key).map_err(io)?.map(|m| m.number),
+        };
+        let proof = if at + 1 < journals.len() {
+            Some("a journal follows, so it was on disk".to_owned())
+        } else if lost.is_some_and(|lost| promised >= lost) {
+            Some(format!("commit {promised} was answered"))
+        } else {
+            later_proof(path, end.offset, marker_key, lost).map_err(io)?
+        };
+        if let Some(proof) = proof {
+            return Err(damaged(path, end.offset, what, &proof));
+        }
+        let size = path.metadata().map_err(io)?.len();
+        let bytes = size.saturating_sub(end.offset);
+        scan.torn = Some(Cut { file: path.clone(), offset: end.offset, bytes, what });
+    }
+    match (scan.numbers, journals.last()) {
+        (Some((_, last)), Some(path)) if last < promised => {
+            let proof = format!("commit {promised} was answered, the last one here is {last}");
+            Err(damaged(path, scan.bytes, "the journal ends too early", &proof))
+        }
+        _ => Ok(scan),
+    }
+}
+
+/// Cuts a torn tail off, for good. Its bytes are kept in `aside` until the next cut: nothing that somebody may want to
+/// look at is destroyed.
+pub(crate) fn cut(cut: &Cut, aside: &Path) -> Result<()> {
+    let io = |error: std::io::Error| from_io(cut.file.display(), &error);
+    let mut tail = File::open(&cut.file).map_err(io)?;
+    tail.seek(SeekFrom::Start(cut.offset)).map_err(io)?;
+    let mut kept = File::create(aside).map_err(io)?;
+    std::io::copy(&mut tail, &mut kept).and_then(|_| kept.sync_all()).map_err(io)?;
+    let file = OpenOptions::new().write(true).open(&cut.file).map_err(io)?;
+    file.set_len(cut.offset).and_then(|()| file.sync_all()).map_err(io)
+}
+
+fn damaged(path: &Path, offset: u64, what: &str, proof: &str) -> Error {
+    let path = path.display();
+    let message = format!("{path} is damaged at byte {offset}: {what}, and {proof}");
+    Error::corrupt("journal-damaged", message)
+}
+
+/// The journals, oldest first. The engine numbers them without a gap and deletes the oldest first.
+fn list(folder: &Path) -> Result<Vec<PathBuf>> {
+    let io = |error: std::io::Error| from_io(folder.display(), &error);
+    let corrupt = |message: String| Error::corrupt("journal-missing", message);
+    let mut ids = Vec::new();
+    for entry in folder.read_dir().map_err(io)? {
+        let name = entry.map_err(io)?.file_name();
+        let Some(name) = name.to_str().and_then(|name| name.strip_suffix(".jnl")) else { continue };
+        let id: u64 = name.parse().map_err(|_| corrupt(format!("what is {name}.jnl?")))?;
+        ids.push(id);
+    }
+    ids.sort_unstable();
+    if ids.is_empty() {
+        return Err(corrupt(format!("{} has no journal", folder.display())));
+    }
+    if let Some(pair) = ids.windows(2).find(|pair| pair[0] + 1 != pair[1]) {
+        let message = format!("journals {} and {} are there, none between", pair[0], pair[1]);
+        return Err(corrupt(message));
+    }
+    Ok(ids.into_iter().map(|id| folder.join(format!("{id}.jnl"))).collect())
+}
+
+/// Where the whole batches of a journal end, and what is wrong with the rest, if anything.
+struct End {
+    offset: u64,
+    damage: Option<&'static str>,
+}
+
+fn read_journal(
+    path: &Path,
+    marker_key: &[u8],
+    scan: &mut Scan,
+    last: &mut Option<Batch>,
+) -> std::io::Result<End> {
+    let mut source = BufReader::with_capacity(BUFFER_BYTES, File::open(path)?);
+    let mut offset = 0;
+    loop {
+        let batch = match batch::read(&mut source, marker_key)? {
+            Next::Whole(batch) => batch,
+            Next::NoStart => {
+                let empty = is_zero(&mut source)?;
+                let damage = (!empty).then_some("bytes follow where nothing was written");
+                return Ok(End { offset, damage });
+            }
+            Next::Damaged(what) => return Ok(End { offset, damage: Some(what) }),
+        };
+        if !follows(&batch, last.as_ref()) {
+            return Ok(End { offset, damage: Some("the batch is not the one that comes next") });
+        }
+        offset += batch.bytes;
+        scan.bytes += batch.bytes;
+        let number = batch.marker.number;
+        scan.numbers = Some((scan.numbers.map_or(number, |(first, _)| first), number));
+        *last = Some(batch);
+    }
+}
+
+/// Whether a batch can come right after the one before it.
+fn follows(batch: &Batch, before: Option<&Batch>) -> bool {
+    let marker = batch.marker;
+    let in_step = batch.sequence >= marker.sequence_least
+        && batch.sequence - marker.sequence_least < SEQUENCE_STEP_MAX
+        && marker.synced < marker.number;
+    in_step
+        && before.is_none_or(|before| {
+            marker.number == before.marker.number + 1 && before.sequence < marker.sequence_least
+        })
+}
+
+fn is_zero(source: &mut impl Read) -> std::io::Result<bool> {
+    let mut chunk = vec![0; BUFFER_BYTES];
+    loop {
+        match source.read(&mut chunk)? {
+            0 => return Ok(true),
+            read if chunk[..read].iter().any(|byte| *byte != 0) => return Ok(false),
+            _ => {}
+        }
+    }
+}
+
+/// The marker of the batch that begins at `offset`, if that much of it can be read.
+fn marker_at(path: &Path, offset: u64, marker_key: &[u8]) -> std::io::Result<Option<Marker>> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(offset + batch::MARKER_OFFSET))?;
+    let mut item = Vec::new();
+    let item_bytes = marker_key.len() + marker::VALUE_BYTES;
+    file.take(item_bytes as u64).read_to_end(&mut item)?;
+    let value = item.strip_prefix(marker_key);
+    Ok(value.and_then(Marker::decode))
+}
+
+/// Looks behind the damage for a marker which says that the damaged batch was on disk before. Which batch that is may be
+/// unknown; then a marker that names the batch right before its own is later than it, and enough.
+fn later_proof(
+    path: &Path,
+    offset: u64,
+    marker_key: &[u8],
+    lost: Option<u64>,
+) -> std::io::Result<Option<String>> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(offset))?;
+    let item_bytes = marker_key.len() + marker::VALUE_BYTES;
+    let mut window = Vec::with_capacity(BUFFER_BYTES + item_bytes);
+    let mut chunk = vec![0; BUFFER_BYTES];
+    loop {
+        let read = file.read(&mut chunk)?;
+        window.extend_from_slice(&chunk[..read]);
+        for item in window.windows(item_bytes).filter(|item| item.starts_with(marker_key)) {
+            let Some(marker) = Marker::decode(&item[marker_key.len()..]) else { continue };
+            let Marker { number, synced, .. } = marker;
+            if lost.map_or(synced + 1 == number, |lost| synced >= lost) {
+                return Ok(Some(format!("commit {number} behind it says that it was on disk")));
+            }
+        }
+        if read == 0 {
+            return Ok(None);
+        }
+        // A marker may lie across two chunks.
+        window.drain(..window.len().saturating_sub(item_bytes - 1));
+    }
+}

@@ -1,0 +1,152 @@
+//! A child process writes, is killed at a random moment, and the next one goes on with what it finds.
+//!
+//! SIGKILL keeps the page cache: this shows that answers, batches and starts are in order, not that a sync is one.
+
+#![allow(clippy::unwrap_used, reason = "a panic is the failure report")]
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use lazuli_store::{Direction, KeyRange, PageLimit, Store, Write};
+use lazuli_store_embedded::{EmbeddedStore, Settings};
+
+const WRITERS: usize = 16;
+/// More rounds than a test run has time for: set `LAZULI_KILL_ROUNDS`.
+const ROUNDS: u64 = 10;
+
+/// Small memtables, so that flushes, compactions and what they delete are killed too.
+fn settings() -> Settings {
+    Settings { memtable_bytes: 512 * 1024, ..Settings::default() }
+}
+
+fn counter_key(writer: usize) -> Bytes {
+    format!("counter-{writer:02}").into()
+}
+
+fn item_key(writer: usize, number: u64) -> Bytes {
+    format!("item-{writer:02}-{number:08}").into()
+}
+
+/// Says which item it is of, and has a length of its own.
+fn item_value(writer: usize, number: u64) -> Bytes {
+    let line = format!("writer {writer} number {number};");
+    line.repeat((number as usize * 7 + writer) % 60 + 1).into()
+}
+
+async fn counter(store: &EmbeddedStore, writer: usize) -> u64 {
+    let value = store.snapshot().get(&counter_key(writer)).await.unwrap();
+    value.map_or(0, |value| u64::from_be_bytes(value[..].try_into().unwrap()))
+}
+
+/// Not a test of its own: the process that is killed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "the child of the test below"]
+async fn child() {
+    let Ok(folder) = std::env::var("LAZULI_KILL_FOLDER") else { return };
+    let store = Arc::new(EmbeddedStore::open(folder, &settings()).unwrap());
+    for writer in 0..WRITERS {
+        let store = store.clone();
+        tokio::spawn(async move {
+            for number in counter(&store, writer).await + 1.. {
+                let txn = store.begin(vec![]).await.unwrap();
+                let writes = vec![
+                    Write::Put(item_key(writer, number), item_value(writer, number)),
+                    Write::Put(counter_key(writer), number.to_be_bytes().to_vec().into()),
+                ];
+                txn.commit(writes).await.unwrap();
+                // One write per line: a pipe takes it whole or not at all.
+                let line = format!("answered {writer} {number}\n");
+                std::io::stdout().write_all(line.as_bytes()).unwrap();
+                std::io::stdout().flush().unwrap();
+            }
+        });
+    }
+    std::future::pending::<()>().await;
+}
+
+/// Runs the child for a while, kills it, and says what it was answered.
+fn run_and_kill(folder: &Path, run: Duration) -> BTreeMap<usize, u64> {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "child", "--nocapture", "--test-threads=1"])
+        .env("LAZULI_KILL_FOLDER", folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap());
+    let reader = std::thread::spawn(move || {
+        let mut answered = BTreeMap::new();
+        for line in lines.split(b'\n').map(Result::unwrap) {
+            let line = String::from_utf8_lossy(&line);
+            let mut words = line.split(' ');
+            if let (Some("answered"), Some(writer), Some(number), None) =
+                (words.next(), words.next(), words.next(), words.next())
+            {
+                answered.insert(writer.parse().unwrap(), number.parse().unwrap());
+            }
+        }
+        answered
+    });
+    std::thread::sleep(run);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    reader.join().unwrap()
+}
+
+/// Everything that was answered is there, and nothing is there by half.
+async fn check(folder: &Path, answered: &BTreeMap<usize, u64>) -> u64 {
+    let store = EmbeddedStore::open(folder, &settings()).unwrap();
+    let mut total = 0;
+    for writer in 0..WRITERS {
+        let last = counter(&store, writer).await;
+        let promised = answered.get(&writer).copied().unwrap_or(0);
+        assert!(last >= promised, "writer {writer} was answered {promised}, {last} is left");
+        let mut range = KeyRange::prefix(format!("item-{writer:02}-"));
+        let mut number = 0;
+        loop {
+            let snapshot = store.snapshot();
+            let page = snapshot.scan(&range, Direction::Forward, PageLimit::MAX).await.unwrap();
+            for (key, value) in &page.items {
+                number += 1;
+                assert_eq!((key, value), (&item_key(writer, number), &item_value(writer, number)));
+            }
+            match page.items.last() {
+                Some((key, _)) if page.more => range.start = lazuli_store::after_key(key),
+                _ => break,
+            }
+        }
+        assert_eq!(number, last, "writer {writer}: counter and items differ");
+        total += last;
+    }
+    total
+}
+
+#[tokio::test]
+async fn no_kill_loses_an_answered_commit() {
+    let rounds =
+        std::env::var("LAZULI_KILL_ROUNDS").map_or(ROUNDS, |rounds| rounds.parse().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let mut answered = BTreeMap::new();
+    let mut slowest = Duration::ZERO;
+    for round in 0..rounds {
+        // From a moment that hits the start to one that lets tables pile up.
+        let run =
+            Duration::from_millis([30, 400, 60, 150, 700][round as usize % 5] + round * 13 % 40);
+        answered.append(&mut run_and_kill(folder.path(), run));
+        if round % 4 == 3 {
+            // Every now and then the next child must recover by itself what this one left.
+            continue;
+        }
+        let start = Instant::now();
+        let total = check(folder.path(), &answered).await;
+        slowest = slowest.max(start.elapsed());
+        println!("round {round}: {total} commits, checked in {:?}", start.elapsed());
+    }
+    let total = check(folder.path(), &answered).await;
+    assert!(total > rounds * 10, "only {total} commits in {rounds} rounds");
+}
