@@ -215,17 +215,20 @@ def test_updating_a_missing_entity_is_refused(table):
         assert code(raised) == "ResourceNotFound"
 
 
-def test_limits_are_refused_by_name(table):
-    def refusal(**properties):
-        with pytest.raises(HttpResponseError) as raised:
-            table.create_entity({"PartitionKey": "p", "RowKey": "r", **properties})
-        return raised.value.status_code, code(raised)
-
-    assert refusal(**{f"P{n}": n for n in range(253)}) == (400, "TooManyProperties")
-    assert refusal(Text="x" * (32 * 1024 + 1)) == (400, "PropertyValueTooLarge")
-    assert refusal(Raw=b"x" * (64 * 1024 + 1)) == (400, "PropertyValueTooLarge")
-    assert refusal(**{f"P{n}": "x" * 32 * 1024 for n in range(17)}) == (400, "EntityTooLarge")
-    assert refusal(**{"N" * 256: 1}) == (400, "PropertyNameTooLong")
+@pytest.mark.parametrize(
+    "expected, properties",
+    [
+        pytest.param("TooManyProperties", {f"P{n}": n for n in range(253)}, id="253 properties"),
+        pytest.param("PropertyValueTooLarge", {"Text": "x" * (32 * 1024 + 1)}, id="long text"),
+        pytest.param("PropertyValueTooLarge", {"Raw": b"x" * (64 * 1024 + 1)}, id="long binary"),
+        pytest.param("EntityTooLarge", {f"P{n}": "x" * 32 * 1024 for n in range(17)}, id="1 MiB"),
+        pytest.param("PropertyNameTooLong", {"N" * 256: 1}, id="long name"),
+    ],
+)
+def test_limits_are_refused_by_name(table, expected, properties):
+    with pytest.raises(HttpResponseError) as raised:
+        table.create_entity({"PartitionKey": "p", "RowKey": "r", **properties})
+    assert (raised.value.status_code, code(raised)) == (400, expected)
 
 
 # Queries
