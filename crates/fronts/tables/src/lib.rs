@@ -25,7 +25,7 @@ use lazuli_http::auth::{self, Accounts};
 use lazuli_http::date::{Fraction, TICKS_PER_MILLI, format_iso8601};
 use lazuli_http::storage::{self, Echo};
 use lazuli_http::uri::Query;
-use lazuli_http::{Request, Response};
+use lazuli_http::{Body, Request, Response};
 use lazuli_shapes::record::Records;
 
 use address::Address;
@@ -66,35 +66,43 @@ impl Front {
         let echo = Echo::of(&request);
         let format = ErrorFormat::parse(request.header("accept").unwrap_or_default());
         let received_ms = request.received_ms;
-        let response = match self.run(request).await {
-            Ok(response) => response,
-            Err(fault) => {
-                if let Some(cause) = fault.cause() {
-                    tracing::error!(request_id = echo.request_id, cause, "a request failed");
-                }
-                let ticks = i64::try_from(received_ms).unwrap_or(0).saturating_mul(TICKS_PER_MILLI);
-                let time = format_iso8601(ticks, Fraction::Seven);
-                fault.response(format, &echo.request_id, &time)
+        let (operation, result) = match self.admit(&request) {
+            Ok((call, operation)) => {
+                let name = operation.name();
+                (Some(name), self.run(&call, operation, request.body).await)
             }
+            Err(fault) => (None, Err(fault)),
         };
+        let mut response = result.unwrap_or_else(|fault| {
+            if let Some(cause) = fault.cause() {
+                tracing::error!(request_id = echo.request_id, cause, "a request failed");
+            }
+            let ticks = i64::try_from(received_ms).unwrap_or(0).saturating_mul(TICKS_PER_MILLI);
+            let time = format_iso8601(ticks, Fraction::Seven);
+            fault.response(format, &echo.request_id, &time)
+        });
+        response.operation = operation;
         echo.apply(response).with("server", "Lazuli").with("x-content-type-options", "nosniff")
     }
 
-    async fn run(&self, request: Request) -> Result<Response> {
+    /// Everything that can be said of a request by its head: whom and what it means, and whether it may.
+    fn admit(&self, request: &Request) -> Result<(Call, Operation)> {
         storage::version(&request.headers).map_err(|_| Fault::new(Code::InvalidHeaderValue))?;
         let query = Query::parse(&request.query)?;
-        let address = Address::of(&request, &self.accounts)?;
-        auth::table::check(&request, &query, &address.account, &self.accounts)?;
+        let address = Address::of(request, &self.accounts)?;
+        auth::table::check(request, &query, &address.account, &self.accounts)?;
         let resource = address.resource.clone();
-        let operation = Operation::parse(&request, resource, &query, &self.limits)?;
+        let operation = Operation::parse(request, resource, &query, &self.limits)?;
         if address.secondary && operation.writes() {
             return Err(Fault::new(Code::InsufficientAccountPermissions));
         }
-        let wishes = Wishes::of(&request, &query)?;
-        drop(query);
-        let call = Call { address, wishes };
-        let body = request.body.collect(self.limits.body_bytes_max).await?;
-        self.dispatch(&call, operation, &body).await
+        let wishes = Wishes::of(request, &query)?;
+        Ok((Call { address, wishes }, operation))
+    }
+
+    async fn run(&self, call: &Call, operation: Operation, body: Body) -> Result<Response> {
+        let body = body.collect(self.limits.body_bytes_max).await?;
+        self.dispatch(call, operation, &body).await
     }
 
     async fn dispatch(&self, call: &Call, operation: Operation, body: &[u8]) -> Result<Response> {

@@ -4,17 +4,13 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use lazuli_engine::{Engine, LiveShard, Settings, Shards};
+use lazuli_engine::{Engine, Settings};
 use lazuli_http::auth::table::string_to_sign;
 use lazuli_http::auth::{Accounts, Key, Keys, Scheme};
 use lazuli_http::uri::Query;
 use lazuli_http::{Body, HeaderMap, HeaderName, HeaderValue, Method, Request, RequestId};
 use lazuli_shapes::record::Records;
-use lazuli_shardmap::catalog::Catalog;
-use lazuli_shardmap::local::{Identity, LocalMap};
-use lazuli_shardmap::manager::{Manager, NewShard};
-use lazuli_shardmap::router::Router;
-use lazuli_store::Store;
+use lazuli_shardmap::manager::NewShard;
 use lazuli_store::mem::MemStore;
 use lazuli_tables::{Answer, Limits, handler};
 
@@ -81,24 +77,15 @@ impl Server {
 /// An engine on one shard in memory.
 async fn records() -> Records {
     let env = lazuli_env::real::env();
-    let catalog = Catalog::init(Arc::new(MemStore::new()), env.clone()).await.unwrap();
-    let shards = Arc::new(Shards::default());
-    let manager = Arc::new(Manager::new(env.clone(), Arc::new(catalog), shards.clone()));
+    let engine = Engine::on(env, Settings::default(), Arc::new(MemStore::new())).await.unwrap();
     let new = NewShard {
         name: "one".into(),
         location: "one".into(),
         region: "here".into(),
         labels: Default::default(),
     };
-    let shard = manager.add_shard(&new).await.unwrap().id;
-    let store: Arc<dyn Store> = Arc::new(MemStore::new());
-    let identity = Identity { catalog: manager.catalog().id(), shard };
-    LocalMap::init(&store, identity).await.unwrap();
-    let local = Arc::new(LocalMap::open(store.clone()).await.unwrap());
-    let live = LiveShard::open(env.clone(), Settings::default(), shard, store, local).await;
-    shards.insert(Arc::new(live.unwrap()));
-    let router = Arc::new(Router::new(env.clone(), manager.clone()));
-    Records::new(Arc::new(Engine::new(env, Settings::default(), router, manager, shards)))
+    engine.add_shard(&new, Arc::new(MemStore::new())).await.unwrap();
+    Records::new(engine)
 }
 
 fn key(text: &str) -> Key {
