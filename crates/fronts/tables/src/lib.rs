@@ -25,7 +25,7 @@ use lazuli_http::auth::{self, Accounts};
 use lazuli_http::date::{Fraction, TICKS_PER_MILLI, format_iso8601};
 use lazuli_http::storage::{self, Echo};
 use lazuli_http::uri::Query;
-use lazuli_http::{Body, Request, Response};
+use lazuli_http::{Body, Method, Request, Response};
 use lazuli_shapes::record::Records;
 
 use address::Address;
@@ -90,7 +90,10 @@ impl Front {
         storage::version(&request.headers).map_err(|_| Fault::new(Code::InvalidHeaderValue))?;
         let query = Query::parse(&request.query)?;
         let address = Address::of(request, &self.accounts)?;
-        auth::table::check(request, &query, &address.account, &self.accounts)?;
+        // Browsers ask beforehand whether they may ask, and sign only what they ask then.
+        if request.method != Method::OPTIONS {
+            auth::table::check(request, &query, &address.account, &self.accounts)?;
+        }
         let resource = address.resource.clone();
         let operation = Operation::parse(request, resource, &query, &self.limits)?;
         if address.secondary && operation.writes() {

@@ -371,6 +371,15 @@ fn strangers_stay_outside() {
 }
 
 #[test]
+fn a_preflight_needs_no_signature_and_does_nothing_else() {
+    let server = with_entity();
+    let unsigned = "OPTIONS /dev/Tables('People')\nauthorization: none";
+    assert_eq!(server.refusal(unsigned), "501 NotImplemented");
+    let disguised = format!("{unsigned}\nx-http-method: DELETE");
+    assert_eq!(server.refusal(&disguised), "400 XMethodNotUsingPost");
+}
+
+#[test]
 fn either_scheme_and_either_key_opens() {
     let server = with_table();
     for how in ["sign", "sign lite", "sign with the second key"] {
