@@ -18,7 +18,7 @@ use lazuli_store::{Direction, Error, Item, KeyRange, PageLimit, Result, Store, W
 use tokio::sync::{mpsc, oneshot};
 
 use crate::executor::World;
-use crate::faults::Weather;
+use crate::faults::{Planted, Weather};
 use crate::random::Seeded;
 
 /// What a store writes in one piece.
@@ -156,6 +156,10 @@ impl Group<'_> {
         self.committer.delay(faults.sync_max).await;
         let out = self.committer.weather.is_out();
         let mut answers = Vec::new();
+        if faults.planted == Planted::EarlyAnswers {
+            self.answer_early();
+            self.committer.delay(faults.sync_max).await;
+        }
         // From here to the next await nothing can come between: the group is synced as one.
         for Entry { job, answer } in std::mem::take(&mut self.entries) {
             let Committer { disk, random, .. } = &*self.committer;
@@ -175,6 +179,18 @@ impl Group<'_> {
     }
 }
 
+impl Group<'_> {
+    /// The bug of a canary: says yes before anything is on disk.
+    fn answer_early(&mut self) {
+        for entry in &mut self.entries {
+            if let Job::Commit { .. } = &entry.job {
+                let (deaf, _) = oneshot::channel();
+                let _ = std::mem::replace(&mut entry.answer, deaf).send(Ok(0));
+            }
+        }
+    }
+}
+
 impl Drop for Group<'_> {
     fn drop(&mut self) {
         if self.entries.is_empty() {
@@ -189,8 +205,13 @@ impl Drop for Group<'_> {
         disk.world.note(|| {
             format!("{}: crash keeps {kept} of {} commits", disk.name, self.entries.len())
         });
+        let tears = self.committer.weather.faults.planted == Planted::TornTransactions;
         for Entry { job, .. } in self.entries.drain(..).take(kept) {
             let job = match job {
+                Job::Commit { guards, mut writes } if tears => {
+                    writes.truncate(random.index(writes.len() + 1));
+                    Job::Commit { guards, writes }
+                }
                 Job::Ingest(items) => {
                     Job::Ingest(items.into_iter().filter(|_| random.chance(500)).collect())
                 }

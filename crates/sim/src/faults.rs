@@ -6,6 +6,19 @@ use std::time::Duration;
 use crate::executor::World;
 use crate::random::Seeded;
 
+/// A bug planted into a store, for canaries: the checks must find it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Planted {
+    #[default]
+    Nothing,
+    /// Commits do not look at their guards.
+    NoGuards,
+    /// Commits are answered before they are synced.
+    EarlyAnswers,
+    /// A crash may keep a part of a transaction.
+    TornTransactions,
+}
+
 /// The faults of one store. The default is perfect.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StoreFaults {
@@ -27,6 +40,7 @@ pub struct StoreFaults {
     pub outage_max: Duration,
     /// The most transactions of one group; 0 means any number.
     pub group_max: usize,
+    pub planted: Planted,
 }
 
 impl StoreFaults {
@@ -44,6 +58,7 @@ impl StoreFaults {
             outage_every: random.chance(200).then(|| Duration::from_secs(1) + micros(5_000_000)),
             outage_max: micros(500_000),
             group_max: random.index(5),
+            planted: Planted::Nothing,
         }
     }
 }

@@ -3,15 +3,24 @@
 //! Read in this order: `executor` (a world and its tasks), `clock`, `process` (what can be killed), `disk` and `store`
 //! (what survives), `scenario` (what can be run) and `runner` (many seeds, and the command that replays a failure).
 
+pub mod answer;
+pub mod checkers;
+pub mod client;
 pub mod clock;
+pub mod cluster;
 pub mod disk;
+mod drive;
 pub mod executor;
 pub mod faults;
+pub mod model;
+mod open;
 pub mod process;
 pub mod random;
 pub mod runner;
 pub mod scenario;
+pub mod settings;
 pub mod store;
+mod table;
 mod trace;
 pub mod workloads;
 

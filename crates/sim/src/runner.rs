@@ -5,7 +5,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use lazuli_env::Random;
+
 use crate::executor::World;
+use crate::random::Seeded;
 use crate::scenario::Scenario;
 
 /// How one seed of one scenario went.
@@ -29,7 +32,8 @@ impl Report {
 
 /// Runs one seed of one scenario.
 pub fn run_one(scenario: &Scenario, seed: u64, keep_log: bool) -> Report {
-    let world = World::new(seed);
+    // Each scenario makes something else of a seed, so that more settings are seen.
+    let world = World::new(Seeded::new(seed).fork(scenario.name).next_u64());
     if keep_log {
         world.keep_log();
     }

@@ -1,9 +1,24 @@
 //! What can be run: a name, and a future that ends with what it found.
 
+use std::sync::Arc;
+
 use lazuli_env::BoxFuture;
 
+use crate::cluster::Cluster;
+use crate::drive::drive;
 use crate::executor::World;
-use crate::workloads;
+use crate::faults::Planted;
+use crate::settings::Settings;
+use crate::workloads::audited::Audited;
+use crate::workloads::etag_counter::EtagCounter;
+use crate::workloads::jobs::Jobs;
+use crate::workloads::list_append::ListAppend;
+use crate::workloads::map_changes::MapChanges;
+use crate::workloads::reference::Reference;
+use crate::workloads::ring::Ring;
+use crate::workloads::time_to_live::TimeToLive;
+use crate::workloads::transfers::Transfers;
+use crate::workloads::{Workload, store_crash};
 
 /// What was found wrong, in a sentence.
 pub type Found = Result<(), String>;
@@ -14,16 +29,90 @@ pub struct Scenario {
     pub run: fn(World) -> BoxFuture<'static, Found>,
 }
 
-/// Every scenario that must hold for every seed.
-pub const SCENARIOS: &[Scenario] = &[Scenario {
-    name: "store_crash",
-    about: "the simulated disk itself: whole transactions, nothing answered is lost",
-    run: |world| Box::pin(workloads::store_crash::run(world)),
-}];
+/// A scenario of workloads that run at once on one cluster.
+macro_rules! scenario {
+    ($name:literal, $about:literal, [$($workload:ident),*]) => {
+        scenario!($name, $about, [$($workload),*], Planted::Nothing)
+    };
+    ($name:literal, $about:literal, [$($workload:ident),*], $planted:expr) => {
+        Scenario {
+            name: $name,
+            about: $about,
+            run: |world| {
+                let drawn = Settings::draw(&world.random("settings"));
+                let settings = Settings { planted: $planted, ..drawn };
+                Box::pin(drive(world, settings, |cluster: Cluster| {
+                    Box::pin(async move {
+                        let workloads: Vec<Arc<dyn Workload>> =
+                            vec![$($workload::new(&cluster).await?),*];
+                        Ok(workloads)
+                    })
+                }))
+            },
+        }
+    };
+}
 
-/// A scenario by its name.
+/// Every scenario that must hold for every seed.
+pub const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "store_crash",
+        about: "the simulated disk itself: whole transactions, nothing answered is lost",
+        run: |world| Box::pin(store_crash::run(world)),
+    },
+    scenario!("etag_counter", "increments on condition of the version", [EtagCounter]),
+    scenario!("transfers", "transactions over shardlets and partitions", [Transfers]),
+    scenario!("ring", "a ring of keys over partitions stays a ring", [Ring]),
+    scenario!("list_append", "appends in one order for everybody", [ListAppend]),
+    scenario!("audited", "all answers against a plain model", [Audited]),
+    scenario!("time_to_live", "nothing goes early, nothing stays late", [TimeToLive]),
+    scenario!("jobs", "multi-step jobs: all steps, each once", [Jobs]),
+    scenario!("reference", "reference data reaches every shard", [Reference]),
+    scenario!(
+        "map_changes",
+        "splits, merges, locks and pauses under reads, writes and scans",
+        [MapChanges, Audited, ListAppend]
+    ),
+    scenario!(
+        "map_changes_transactions",
+        "the same under transactions over partitions",
+        [MapChanges, Transfers, Ring, EtagCounter]
+    ),
+    scenario!(
+        "everything",
+        "all workloads at once",
+        [
+            MapChanges, EtagCounter, Transfers, Ring, ListAppend, Audited, TimeToLive, Jobs,
+            Reference
+        ]
+    ),
+];
+
+/// Scenarios with a planted bug, which must fail: they prove that the checks can.
+pub const CANARIES: &[Scenario] = &[
+    scenario!(
+        "canary_no_guards",
+        "stores that do not look at guards",
+        [MapChanges, ListAppend, Audited],
+        Planted::NoGuards
+    ),
+    scenario!(
+        "canary_early_answers",
+        "stores that answer before they sync",
+        [ListAppend],
+        Planted::EarlyAnswers
+    ),
+    scenario!(
+        "canary_torn_transactions",
+        "stores that keep parts of transactions",
+        [Transfers],
+        Planted::TornTransactions
+    ),
+];
+
+/// A scenario or a canary by its name.
 pub fn find(name: &str) -> Option<&'static Scenario> {
-    SCENARIOS.iter().find(|scenario| scenario.name == name)
+    SCENARIOS.iter().chain(CANARIES).find(|scenario| scenario.name == name)
 }
 
 /// Fails with a sentence if something that must hold does not.

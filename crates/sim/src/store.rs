@@ -10,7 +10,7 @@ use lazuli_store::{
 use tokio::sync::{mpsc, oneshot};
 
 use crate::disk::{Committer, Disk, Entry, Job, down};
-use crate::faults::{StoreFaults, Weather};
+use crate::faults::{Planted, StoreFaults, Weather};
 use crate::process::Process;
 
 /// A disk opened by a process. Of one disk no two living processes may have one, as with the lock of the embedded store.
@@ -68,6 +68,8 @@ impl Store for SimStore {
         Box::pin(async move {
             self.reach().await?;
             let view = self.shared.disk.synced.begin(guards.clone()).await?;
+            let planted = self.shared.weather.faults.planted;
+            let guards = if planted == Planted::NoGuards { Vec::new() } else { guards };
             let txn: Box<dyn Txn> = Box::new(SimTxn { store: self.clone(), view, guards });
             Ok(txn)
         })

@@ -1,7 +1,7 @@
 //! Some seeds of every scenario, with every test run. More: `cargo xtask sim --seeds N`.
 
 use lazuli_sim::runner::{run_many, run_one};
-use lazuli_sim::scenario::SCENARIOS;
+use lazuli_sim::scenario::{CANARIES, SCENARIOS};
 
 const SEEDS: u64 = 40;
 
@@ -13,6 +13,18 @@ fn every_scenario_holds_for_some_seeds() {
         println!("{}: {}", report.replay(), report.failure.as_deref().unwrap_or_default());
     }
     assert!(failures.is_empty(), "{} failures, first: {}", failures.len(), failures[0].replay());
+}
+
+/// Within so many seeds the bug of a canary must be found.
+const CANARY_SEEDS: u64 = 60;
+
+#[test]
+fn every_canary_fails() {
+    for canary in CANARIES {
+        let found = (0..CANARY_SEEDS).find_map(|seed| run_one(canary, seed, false).failure);
+        let found = found.unwrap_or_else(|| panic!("{} went unnoticed", canary.name));
+        println!("{}: {found}", canary.name);
+    }
 }
 
 #[test]

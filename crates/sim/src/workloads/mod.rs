@@ -1,3 +1,30 @@
 //! What clients do while the world goes wrong, and what must hold afterwards.
+//!
+//! A workload sets itself up in its constructor, starts some clients, and checks at the end, when all faults are over.
+//! While they run they check what they can. Several run at once on one cluster.
 
+pub mod audited;
+pub mod etag_counter;
+pub mod jobs;
+pub mod list_append;
+pub mod map_changes;
+pub mod reference;
+pub mod ring;
 pub mod store_crash;
+pub mod time_to_live;
+pub mod transfers;
+
+use std::sync::Arc;
+
+use lazuli_env::BoxFuture;
+
+pub use crate::client::Client;
+use crate::scenario::Found;
+
+pub trait Workload: Send + Sync {
+    /// The life of one client.
+    fn start(self: Arc<Self>, client: Client) -> BoxFuture<'static, Found>;
+
+    /// What must hold when all clients are done, the faults are over and the cluster has started once more.
+    fn check<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Found>;
+}

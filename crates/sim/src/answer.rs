@@ -1,0 +1,40 @@
+//! What a client knows after a request: it was done, it was not done, or nobody can say.
+
+use lazuli_store::{Error, Kind};
+
+/// The outcome of a request as its client sees it.
+#[derive(Clone, Debug)]
+pub enum Answer<T> {
+    Done(T),
+    /// Nothing was written.
+    Refused(Error),
+    /// It may or may not have happened: the connection broke, or the store could not tell.
+    Unknown,
+}
+
+impl<T> Answer<T> {
+    /// Judges an error by its kind. Kinds that no fault of this world explains are faults of ours.
+    pub fn of(result: Result<T, Error>) -> Result<Self, String> {
+        match result {
+            Ok(value) => Ok(Self::Done(value)),
+            Err(error) => match error.kind() {
+                Kind::NotFound
+                | Kind::Exists
+                | Kind::Precondition
+                | Kind::Invalid
+                | Kind::TooLarge
+                | Kind::Throttled { .. }
+                | Kind::Moved => Ok(Self::Refused(error)),
+                Kind::Unavailable { .. } => Ok(Self::Unknown),
+                Kind::Corrupt | Kind::Internal => Err(format!("nothing explains: {error}")),
+            },
+        }
+    }
+
+    pub fn done(self) -> Option<T> {
+        match self {
+            Self::Done(value) => Some(value),
+            Self::Refused(_) | Self::Unknown => None,
+        }
+    }
+}

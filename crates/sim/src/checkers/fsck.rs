@@ -1,0 +1,171 @@
+//! Every key on every disk: it decodes, somebody owns it, and the figures add up.
+//!
+//! Catalog and local maps say the same; items lie in a partition of their own shard; every expiry is written down once
+//! and for an item that has it; the last change of an item is what it is; the statistics of a partition are what counting
+//! gives.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use lazuli_engine::{Counts, Engine, Item};
+use lazuli_shardmap::layout::{self, Space};
+use lazuli_shardmap::reconcile::Report;
+use lazuli_shardmap::{Container, ContainerId, Partition, ShardId};
+use lazuli_store::{KeyRange, Result as StoreResult};
+
+use crate::client::{Client, Request};
+use crate::cluster::Cluster;
+use crate::disk::Disk;
+use crate::ensure;
+use crate::scenario::Found;
+
+/// The first byte of a change record of a write.
+const PUT: u8 = 1;
+
+/// What the catalog and the shards say, at one quiet moment.
+struct Books {
+    containers: BTreeMap<ContainerId, Container>,
+    /// By the catalog.
+    partitions: Vec<Partition>,
+    /// By each shard's local map.
+    local: Vec<(ShardId, String, Vec<Partition>)>,
+    counts: BTreeMap<u64, Counts>,
+    /// What the reconciler could not finish or decide.
+    report: Report,
+}
+
+async fn read_books(engine: Arc<Engine>) -> StoreResult<Books> {
+    let report = engine.manager().reconcile().await?;
+    let catalog = engine.manager().catalog();
+    let containers = catalog.containers().await?;
+    let mut partitions = Vec::new();
+    for container in &containers {
+        let entries = catalog.partitions_in(container.id, &KeyRange::all(), usize::MAX).await?;
+        partitions.extend(entries.into_iter().map(|entry| entry.partition));
+    }
+    let mut local = Vec::new();
+    let mut counts = BTreeMap::new();
+    for shard in engine.shards().all() {
+        let held = shard.local().partitions()?;
+        for partition in &held {
+            let stats = engine.partition_stats(partition.id, shard.id).await?;
+            counts.insert(partition.id.0, stats.counts);
+        }
+        local.push((shard.id, catalog.shard(shard.id).await?.location, held));
+    }
+    Ok(Books {
+        containers: containers.into_iter().map(|container| (container.id, container)).collect(),
+        partitions,
+        local,
+        counts,
+        report,
+    })
+}
+
+/// Checks everything. Nothing may be under way.
+pub async fn check(cluster: &Cluster) -> Found {
+    let request =
+        || -> Request<Books> { Box::new(|engine| Box::pin(async move { read_books(engine).await })) };
+    let books = Client::outside(cluster).ask_surely("fsck", request).await?;
+    ensure!(books.report.is_clean(), "the reconciler is left with {:?}", books.report);
+    for (shard, location, held) in &books.local {
+        let expected: Vec<_> = books.partitions.iter().filter(|it| it.shard == *shard).collect();
+        ensure!(
+            same(held, &expected),
+            "shard {shard} holds {held:?}, the catalog says {expected:?}"
+        );
+        let disk = cluster.disks().shards.iter().find(|disk| *disk.name == **location);
+        let disk = disk.ok_or(format!("shard {shard} has no disk"))?;
+        check_disk(disk, &books, held).map_err(|found| format!("{location}: {found}"))?;
+    }
+    Ok(())
+}
+
+fn same(held: &[Partition], expected: &[&Partition]) -> bool {
+    held.len() == expected.len() && expected.iter().all(|partition| held.contains(partition))
+}
+
+/// What a disk holds of containers, sorted by what it is.
+#[derive(Default)]
+struct Contents {
+    items: BTreeMap<Bytes, Bytes>,
+    /// When an item expires, by the item's key.
+    expiries: BTreeMap<Bytes, u64>,
+    /// The last change of an item: its LSN and whether it was a write.
+    changes: BTreeMap<Bytes, (u64, bool)>,
+}
+
+fn read_disk(disk: &Disk) -> Result<Contents, String> {
+    let mut contents = Contents::default();
+    for (key, value) in disk.items(&KeyRange::all()) {
+        let (container, space, rest) = layout::split(&key).ok_or("a key without a prefix")?;
+        if container == ContainerId::SYSTEM {
+            continue;
+        }
+        if Space::KEY_ORDERED.contains(&space) {
+            contents.items.insert(key, value);
+            continue;
+        }
+        // Time-ordered rows: time or LSN, then the space and the rest of the item's key.
+        let (number, rest) = rest.split_first_chunk::<8>().ok_or("a short time-ordered key")?;
+        let number = u64::from_be_bytes(*number);
+        let item = Bytes::from([&container.0.to_be_bytes()[..], rest].concat());
+        if space == Space::EXPIRY {
+            let twice = contents.expiries.insert(item, number);
+            ensure!(twice.is_none(), "two expiries of one item: {key:?}");
+        } else {
+            contents.changes.insert(item, (number, value.first() == Some(&PUT)));
+        }
+    }
+    Ok(contents)
+}
+
+fn check_disk(disk: &Disk, books: &Books, held: &[Partition]) -> Found {
+    let Contents { items, expiries, changes } = read_disk(disk)?;
+    let mut counted: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    for (key, value) in &items {
+        let (id, _, rest) = layout::split(key).ok_or("a key without a prefix")?;
+        let container = books.containers.get(&id).ok_or(format!("nobody's item: {key:?}"))?;
+        let damaged = |error| format!("{key:?}: {error}");
+        let item = Item::decode(value.clone()).map_err(damaged)?;
+        let (route, _) = container.kind.split(&container.key, rest).map_err(damaged)?;
+        let owns = |it: &&Partition| it.container == id && it.routes.contains(route);
+        let owner = held.iter().find(owns).ok_or(format!("an item without owner: {key:?}"))?;
+        let figures = counted.entry(owner.id.0).or_default();
+        *figures = (figures.0 + 1, figures.1 + (key.len() + value.len()) as u64);
+        let expiry = expiries.get(key).copied();
+        let expires = item.expires_ms;
+        ensure!(expiry == expires, "{key:?} expires at {expires:?}, its row says {expiry:?}");
+        if container.policies.changes {
+            let (change, version) = (changes.get(key), item.version);
+            let told = change == Some(&(version.0, true));
+            ensure!(told, "{key:?} has version {version}, its last change is {change:?}");
+        }
+    }
+    let stray = expiries.keys().find(|key| !items.contains_key(*key));
+    ensure!(stray.is_none(), "an expiry without item: {stray:?}");
+    let stray = changes.iter().find(|(key, (_, put))| *put && !items.contains_key(*key));
+    ensure!(stray.is_none(), "written last, and not there: {stray:?}");
+    check_counts(books, held, &counted)
+}
+
+fn check_counts(
+    books: &Books,
+    held: &[Partition],
+    counted: &BTreeMap<u64, (u64, u64)>,
+) -> Found {
+    for partition in held {
+        let Some(counts) = books.counts.get(&partition.id.0).filter(|counts| counts.exact) else {
+            continue;
+        };
+        let counted = counted.get(&partition.id.0).copied().unwrap_or_default();
+        let said = (counts.items, counts.bytes);
+        ensure!(
+            said == counted,
+            "partition {} says {said:?} items and bytes, counting gives {counted:?}",
+            partition.id
+        );
+    }
+    Ok(())
+}

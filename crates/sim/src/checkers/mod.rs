@@ -1,0 +1,4 @@
+//! What must hold of a cluster as a whole, whatever ran on it.
+
+pub mod fsck;
+pub mod tiles;

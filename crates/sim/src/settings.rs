@@ -1,0 +1,67 @@
+//! What differs from seed to seed, so that corners meet that nobody would have thought of together.
+
+use std::time::Duration;
+
+use lazuli_engine::Settings as EngineSettings;
+
+use crate::clock::ClockFaults;
+use crate::faults::{Planted, StoreFaults};
+use crate::random::Seeded;
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub shards: u64,
+    /// Of each table, at the start.
+    pub partitions: u64,
+    /// Of each workload.
+    pub clients: u64,
+    /// Requests of each client.
+    pub rounds: u64,
+    /// The longest pause of a client between two requests.
+    pub think_micros: u64,
+    /// The mean time between two crashes of the server; none means that it never crashes.
+    pub crash_every: Option<Duration>,
+    /// How many requests in a thousand are cut off by their client.
+    pub hang_up_per_mille: u64,
+    pub clock: ClockFaults,
+    /// Whether stores have faults besides crashes.
+    pub store_faults: bool,
+    /// A bug in the stores of shards that must be found.
+    pub planted: Planted,
+    pub engine: EngineSettings,
+}
+
+impl Settings {
+    pub fn draw(random: &Seeded) -> Self {
+        let skew_ms_max = *random.pick(&[0, 5, 1_000]);
+        let jump_every = random.chance(300).then_some(Duration::from_secs(1));
+        let crash_millis = *random.pick(&[0, 20, 100, 1_000]);
+        Self {
+            shards: random.between(1, 4),
+            partitions: random.between(1, 8),
+            clients: random.between(1, 4),
+            rounds: random.between(5, 25),
+            think_micros: *random.pick(&[0, 1_000, 20_000]),
+            crash_every: (crash_millis > 0).then(|| Duration::from_millis(crash_millis)),
+            hang_up_per_mille: *random.pick(&[0, 0, 30]),
+            clock: ClockFaults { skew_ms_max, jump_every },
+            store_faults: random.chance(700),
+            planted: Planted::Nothing,
+            engine: EngineSettings {
+                batch_transactions: *random.pick(&[1, 2, 512]),
+                fan_out_parallel: random.between(1, 4) as usize,
+                sweep_interval: Duration::from_millis(*random.pick(&[10, 1_000])),
+                sweep_items: *random.pick(&[1, 1_000]),
+                job_interval: Duration::from_millis(*random.pick(&[10, 1_000])),
+                reconcile_interval: Duration::from_millis(*random.pick(&[50, 30_000])),
+            },
+        }
+    }
+
+    /// The faults of the next store that is opened.
+    pub fn store_faults(&self, random: &Seeded) -> StoreFaults {
+        let drawn = StoreFaults::draw(random);
+        let faults = if self.store_faults { drawn } else { StoreFaults::default() };
+        StoreFaults { planted: self.planted, ..faults }
+    }
+}

@@ -1,0 +1,153 @@
+//! Every client writes keys of its own, and a model that hears all answers says what must be there.
+//!
+//! Transactions put and delete several rows, in one shardlet or in several of one shard. After an unknown outcome the
+//! client looks before it goes on: it must find the state before or the state after, whole.
+
+use std::sync::{Arc, Mutex};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use lazuli_engine::{ItemKey, Transaction, Tx};
+use lazuli_env::BoxFuture;
+use lazuli_store::Result as StoreResult;
+
+use super::{Client, Workload};
+use crate::answer::Answer;
+use crate::cluster::{Cluster, Table};
+use crate::model::{Model, State};
+use crate::scenario::Found;
+
+/// Shardlets and rows of each client.
+const SHARDLETS: i64 = 4;
+const ROWS: u64 = 3;
+
+pub struct Audited {
+    table: Table,
+    models: Mutex<Vec<Option<Model>>>,
+}
+
+struct Writes(Vec<(ItemKey, Option<Bytes>)>);
+
+impl Transaction for Writes {
+    type Output = ();
+
+    async fn run(&self, tx: &mut Tx<'_>) -> StoreResult<()> {
+        for (key, value) in &self.0 {
+            match value {
+                Some(value) => tx.put(key, value.clone()).await?,
+                None => _ = tx.delete(key).await?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn name(shardlet: i64, row: &[u8]) -> Bytes {
+    let mut name = BytesMut::new();
+    name.put_i64(shardlet);
+    name.put_slice(row);
+    name.freeze()
+}
+
+impl Audited {
+    pub async fn new(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
+        let clients = cluster.settings.clients;
+        let table = cluster.create_table("audited", 0..clients as i64 * SHARDLETS).await?;
+        let models = Mutex::new(vec![Some(Model::default()); clients as usize]);
+        Ok(Arc::new(Self { table, models }))
+    }
+
+    async fn write(&self, client: &Client, model: &mut Model, round: u64) -> Found {
+        let first = client.number as i64 * SHARDLETS;
+        let shardlets = client.random.between(1, 2);
+        let mut targets = Vec::new();
+        let (mut writes, mut told) = (Vec::new(), Vec::new());
+        for _ in 0..shardlets {
+            let shardlet = first + client.random.between(0, SHARDLETS as u64 - 1) as i64;
+            targets.push(shardlet);
+            for _ in 0..client.random.between(1, 3) {
+                let row = [b'a' + client.random.between(0, ROWS - 1) as u8];
+                let put = client.random.chance(700);
+                let value = put.then(|| Bytes::from(format!("{round}-{}", told.len())));
+                writes.push((self.table.key(shardlet, &row), value.clone()));
+                told.push((name(shardlet, &row), value));
+            }
+        }
+        let answer = if targets.len() == 1 {
+            client.write(&self.table, targets[0], Writes(writes)).await?
+        } else {
+            client.write_many(&self.table, &targets, Writes(writes)).await?
+        };
+        model.wrote(&told, &answer);
+        if model.is_settled() { Ok(()) } else { self.audit(client, model).await }
+    }
+
+    /// Reads all keys of the client, by a scan over everybody's or one by one.
+    async fn audit(&self, client: &Client, model: &mut Model) -> Found {
+        let first = client.number as i64 * SHARDLETS;
+        let mut found = State::new();
+        if client.random.chance(300) {
+            for (shardlet, row, item) in client.scan_surely(&self.table).await? {
+                if (first..first + SHARDLETS).contains(&shardlet) {
+                    found.insert(name(shardlet, &row), item.payload);
+                }
+            }
+            return model.audit(&found);
+        }
+        for shardlet in first..first + SHARDLETS {
+            for row in 0..ROWS {
+                let row = [b'a' + row as u8];
+                if let Some(item) = client.get_surely(&self.table, shardlet, &row).await? {
+                    found.insert(name(shardlet, &row), item.payload);
+                }
+            }
+        }
+        model.audit(&found)
+    }
+
+    async fn live(&self, client: &Client, model: &mut Model) -> Found {
+        for round in 0..client.rounds() {
+            self.write(client, model, round).await?;
+            if client.random.chance(100) {
+                self.audit(client, model).await?;
+            }
+            client.think().await;
+        }
+        Ok(())
+    }
+
+    fn models(&self) -> std::sync::MutexGuard<'_, Vec<Option<Model>>> {
+        self.models.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// One scan over everything must find what all models together say.
+    async fn check_all(&self, client: &Client) -> Found {
+        let mut found = State::new();
+        for (shardlet, row, item) in client.scan_surely(&self.table).await? {
+            found.insert(name(shardlet, &row), item.payload);
+        }
+        let mut together = Model::default();
+        for model in self.models().iter().flatten() {
+            let writes: Vec<_> =
+                model.state().iter().map(|(k, v)| (k.clone(), Some(v.clone()))).collect();
+            together.wrote(&writes, &Answer::Done(()));
+        }
+        together.audit(&found)
+    }
+}
+
+impl Workload for Audited {
+    fn start(self: Arc<Self>, client: Client) -> BoxFuture<'static, Found> {
+        Box::pin(async move {
+            let client = client.patient();
+            let at = client.number as usize;
+            let mut model = self.models()[at].take().unwrap_or_default();
+            let found = self.live(&client, &mut model).await;
+            self.models()[at] = Some(model);
+            found
+        })
+    }
+
+    fn check<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Found> {
+        Box::pin(self.check_all(client))
+    }
+}
