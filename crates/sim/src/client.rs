@@ -69,7 +69,11 @@ impl Client {
         }
     }
 
-    pub async fn ask<T: Send + 'static>(&self, name: &'static str, request: Request<T>) -> Asked<T> {
+    pub async fn ask<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        request: Request<T>,
+    ) -> Asked<T> {
         let result = self.cluster.call(name, request, self.whom, !self.is_patient).await;
         let number = self.number;
         self.cluster.world.note(|| match &result {
@@ -130,8 +134,9 @@ impl Client {
         what: T,
     ) -> Asked<T::Output> {
         let targets: Vec<_> = at.iter().map(|at| (table.id, table.route(*at))).collect();
-        let request: Request<T::Output> =
-            Box::new(move |engine| Box::pin(async move { engine.write_many(&targets, what).await }));
+        let request: Request<T::Output> = Box::new(move |engine| {
+            Box::pin(async move { engine.write_many(&targets, what).await })
+        });
         self.ask("write many", request).await
     }
 
@@ -176,7 +181,10 @@ impl Client {
         if !items.is_sorted_by(|a, b| a.0 < b.0) {
             return Err(format!("a scan of {} went back or repeated itself", table.name));
         }
-        items.into_iter().map(|(key, item)| table.split(&key).map(|(at, row)| (at, row, item))).collect()
+        items
+            .into_iter()
+            .map(|(key, item)| table.split(&key).map(|(at, row)| (at, row, item)))
+            .collect()
     }
 }
 

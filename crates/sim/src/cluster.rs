@@ -125,7 +125,9 @@ impl Cluster {
             let body = async move { _ = ready.send(opening.await) };
             process.spawn("open", Box::pin(body));
             if self.has_faults()
-                && self.settings.crash_every.is_some() && self.shared.random.chance(200) {
+                && self.settings.crash_every.is_some()
+                && self.shared.random.chance(200)
+            {
                 let micros = self.shared.random.between(0, 20_000);
                 self.world.sleep(Duration::from_micros(micros)).await;
                 process.kill();

@@ -122,7 +122,7 @@ impl World {
         Self {
             tasks: Arc::default(),
             trace: Arc::default(),
-            pauses_per_mille: *schedule.pick(&[0, 0, 1, 10]),
+            pauses_per_mille: *schedule.pick(&[0, 0, 2, 20]),
             schedule: Arc::new(schedule),
             random: Arc::new(random),
             timeline: Timeline::default(),

@@ -49,7 +49,7 @@ impl StoreFaults {
         let micros = |longest: u64| Duration::from_micros(random.between(0, longest));
         let some = |most: u64| if random.chance(500) { random.between(0, most) } else { 0 };
         Self {
-            read_max: micros(500),
+            read_max: micros(*random.pick(&[50, 500, 20_000])),
             sync_max: micros(*random.pick(&[100, 2_000, 20_000])),
             answer_max: micros(1_000),
             refused_per_mille: some(30),

@@ -64,7 +64,11 @@ impl Model {
             );
             return Ok(());
         }
-        ensure!(*found == self.state, "answered and found differ: {}", difference(&self.state, found));
+        ensure!(
+            *found == self.state,
+            "answered and found differ: {}",
+            difference(&self.state, found)
+        );
         Ok(())
     }
 }

@@ -32,19 +32,19 @@ pub struct Scenario {
 /// A scenario of workloads that run at once on one cluster.
 macro_rules! scenario {
     ($name:literal, $about:literal, [$($workload:ident),*]) => {
-        scenario!($name, $about, [$($workload),*], Planted::Nothing)
+        scenario!($name, $about, [$($workload),*], |settings| settings)
     };
-    ($name:literal, $about:literal, [$($workload:ident),*], $planted:expr) => {
+    ($name:literal, $about:literal, [$($workload:ident),*], $adapt:expr) => {
         Scenario {
             name: $name,
             about: $about,
             run: |world| {
-                let drawn = Settings::draw(&world.random("settings"));
-                let settings = Settings { planted: $planted, ..drawn };
+                let adapt: fn(Settings) -> Settings = $adapt;
+                let settings = adapt(Settings::draw(&world.random("settings")));
                 Box::pin(drive(world, settings, |cluster: Cluster| {
                     Box::pin(async move {
                         let workloads: Vec<Arc<dyn Workload>> =
-                            vec![$($workload::new(&cluster).await?),*];
+                            vec![$($workload::setup(&cluster).await?),*];
                         Ok(workloads)
                     })
                 }))
@@ -79,10 +79,23 @@ pub const SCENARIOS: &[Scenario] = &[
         [MapChanges, Transfers, Ring, EtagCounter]
     ),
     scenario!(
+        "map_changes_crowd",
+        "all clients on the same few keys of one shard while its map changes",
+        [MapChanges, ListAppend],
+        Settings::crowded
+    ),
+    scenario!(
         "everything",
         "all workloads at once",
         [
-            MapChanges, EtagCounter, Transfers, Ring, ListAppend, Audited, TimeToLive, Jobs,
+            MapChanges,
+            EtagCounter,
+            Transfers,
+            Ring,
+            ListAppend,
+            Audited,
+            TimeToLive,
+            Jobs,
             Reference
         ]
     ),
@@ -93,20 +106,20 @@ pub const CANARIES: &[Scenario] = &[
     scenario!(
         "canary_no_guards",
         "stores that do not look at guards",
-        [MapChanges, ListAppend, Audited],
-        Planted::NoGuards
+        [MapChanges, ListAppend],
+        |settings| settings.crowded().with_bug(Planted::NoGuards)
     ),
     scenario!(
         "canary_early_answers",
         "stores that answer before they sync",
         [ListAppend],
-        Planted::EarlyAnswers
+        |settings| settings.with_bug(Planted::EarlyAnswers)
     ),
     scenario!(
         "canary_torn_transactions",
         "stores that keep parts of transactions",
         [Transfers],
-        Planted::TornTransactions
+        |settings| settings.with_bug(Planted::TornTransactions)
     ),
 ];
 

@@ -58,6 +58,17 @@ impl Settings {
         }
     }
 
+    /// The same, but everybody is after the same few keys at the same time.
+    #[must_use]
+    pub fn crowded(self) -> Self {
+        Self { shards: 1, partitions: 1, clients: 6, rounds: 30, think_micros: 0, ..self }
+    }
+
+    #[must_use]
+    pub fn with_bug(self, planted: Planted) -> Self {
+        Self { planted, ..self }
+    }
+
     /// The faults of the next store that is opened.
     pub fn store_faults(&self, random: &Seeded) -> StoreFaults {
         let drawn = StoreFaults::draw(random);

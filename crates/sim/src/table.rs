@@ -50,9 +50,11 @@ impl Table {
             shards: Vec::new(),
         };
         let points: Vec<NewPartition> = match kind {
-            MapKind::List => {
-                table.shardlets.clone().map(|at| NewPartition::point(table.route(at), None)).collect()
-            }
+            MapKind::List => table
+                .shardlets
+                .clone()
+                .map(|at| NewPartition::point(table.route(at), None))
+                .collect(),
             MapKind::Hash | MapKind::Range => Vec::new(),
         };
         let create: Request<ContainerId> = Box::new(move |engine| {

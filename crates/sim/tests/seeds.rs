@@ -3,7 +3,7 @@
 use lazuli_sim::runner::{run_many, run_one};
 use lazuli_sim::scenario::{CANARIES, SCENARIOS};
 
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 25;
 
 #[test]
 fn every_scenario_holds_for_some_seeds() {
@@ -16,7 +16,7 @@ fn every_scenario_holds_for_some_seeds() {
 }
 
 /// Within so many seeds the bug of a canary must be found.
-const CANARY_SEEDS: u64 = 60;
+const CANARY_SEEDS: u64 = 300;
 
 #[test]
 fn every_canary_fails() {

@@ -65,8 +65,9 @@ async fn read_books(engine: Arc<Engine>) -> StoreResult<Books> {
 
 /// Checks everything. Nothing may be under way.
 pub async fn check(cluster: &Cluster) -> Found {
-    let request =
-        || -> Request<Books> { Box::new(|engine| Box::pin(async move { read_books(engine).await })) };
+    let request = || -> Request<Books> {
+        Box::new(|engine| Box::pin(async move { read_books(engine).await }))
+    };
     let books = Client::outside(cluster).ask_surely("fsck", request).await?;
     ensure!(books.report.is_clean(), "the reconciler is left with {:?}", books.report);
     for (shard, location, held) in &books.local {
@@ -150,11 +151,7 @@ fn check_disk(disk: &Disk, books: &Books, held: &[Partition]) -> Found {
     check_counts(books, held, &counted)
 }
 
-fn check_counts(
-    books: &Books,
-    held: &[Partition],
-    counted: &BTreeMap<u64, (u64, u64)>,
-) -> Found {
+fn check_counts(books: &Books, held: &[Partition], counted: &BTreeMap<u64, (u64, u64)>) -> Found {
     for partition in held {
         let Some(counts) = books.counts.get(&partition.id.0).filter(|counts| counts.exact) else {
             continue;

@@ -49,7 +49,7 @@ fn name(shardlet: i64, row: &[u8]) -> Bytes {
 }
 
 impl Audited {
-    pub async fn new(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
+    pub async fn setup(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
         let clients = cluster.settings.clients;
         let table = cluster.create_table("audited", 0..clients as i64 * SHARDLETS).await?;
         let models = Mutex::new(vec![Some(Model::default()); clients as usize]);

@@ -48,7 +48,7 @@ impl Transaction for Increment {
 }
 
 impl EtagCounter {
-    pub async fn new(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
+    pub async fn setup(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
         let table = cluster.create_table("etag_counter", 0..COUNTERS).await?;
         let tallies = Mutex::new(vec![Tally::default(); COUNTERS as usize]);
         Ok(Arc::new(Self { table, tallies }))
@@ -64,8 +64,12 @@ impl EtagCounter {
         let Answer::Done(found) = client.get(&self.table, counter, b"").await? else {
             return Ok(());
         };
-        let (value, version) = found.map_or((0, Lsn::ZERO), |item| (number(&item.payload), item.version));
-        ensure!(version >= before, "counter {counter}: version {before} was answered, {version} read");
+        let (value, version) =
+            found.map_or((0, Lsn::ZERO), |item| (number(&item.payload), item.version));
+        ensure!(
+            version >= before,
+            "counter {counter}: version {before} was answered, {version} read"
+        );
         let condition =
             if version == Lsn::ZERO { Condition::Absent } else { Condition::Version(version) };
         let key = self.table.key(counter, b"");

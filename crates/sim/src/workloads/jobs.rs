@@ -42,7 +42,7 @@ impl Transaction for Put {
 }
 
 impl Jobs {
-    pub async fn new(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
+    pub async fn setup(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
         let items = cluster.settings.clients as i64 * ITEMS;
         let table = cluster.create_table("jobs", 0..items).await?;
         Ok(Arc::new(Self { table, items: Mutex::new(vec![None; items as usize]) }))
@@ -137,7 +137,10 @@ impl Jobs {
         for (at, expected) in items.into_iter().enumerate() {
             let found = client.get_surely(&self.table, at as i64, b"row").await?;
             let value = found.map(|item| item.payload);
-            ensure!(value == expected, "item {at} is {value:?}, not {expected:?}: a step came again");
+            ensure!(
+                value == expected,
+                "item {at} is {value:?}, not {expected:?}: a step came again"
+            );
         }
         Ok(())
     }

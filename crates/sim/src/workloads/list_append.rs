@@ -66,7 +66,7 @@ fn decode(mut payload: Bytes) -> List {
 }
 
 impl ListAppend {
-    pub async fn new(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
+    pub async fn setup(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
         let table = cluster.create_table("list_append", 0..LISTS).await?;
         let seen = (0..LISTS).map(|list| (list, Seen::default())).collect();
         Ok(Arc::new(Self { table, seen: Mutex::new(seen) }))
@@ -128,7 +128,8 @@ impl ListAppend {
             self.with(at, |seen| {
                 let lost: Vec<_> = seen.done.difference(&once).collect();
                 ensure!(lost.is_empty(), "list {at}: answered and lost: {lost:?}");
-                let known = |number: &&u64| seen.done.contains(number) || seen.unknown.contains(number);
+                let known =
+                    |number: &&u64| seen.done.contains(number) || seen.unknown.contains(number);
                 let wrong = once.iter().find(|number| !known(number));
                 ensure!(wrong.is_none(), "list {at}: refused and there: {wrong:?}");
                 Ok(())

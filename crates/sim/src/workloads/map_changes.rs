@@ -27,7 +27,7 @@ pub struct MapChanges {
 }
 
 impl MapChanges {
-    pub async fn new(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
+    pub async fn setup(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
         Ok(Arc::new(Self { cluster: cluster.clone() }))
     }
 
@@ -112,7 +112,9 @@ async fn lock(client: &Client, table: &Table, partition: &Partition) -> Found {
         Box::new(move |engine| Box::pin(async move { engine.manager().lock(known, token).await }));
     if let Answer::Done(()) = client.ask("lock", locking).await? {
         let foreign: Request<_> = Box::new(move |engine| {
-            Box::pin(async move { engine.manager().set_state(known, PartitionState::Offline).await })
+            Box::pin(
+                async move { engine.manager().set_state(known, PartitionState::Offline).await },
+            )
         });
         let changed = client.ask("change what is locked", foreign).await?.done();
         ensure!(changed.is_none(), "partition {} was locked and changed: {changed:?}", known.id);

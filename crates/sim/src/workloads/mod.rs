@@ -1,6 +1,6 @@
 //! What clients do while the world goes wrong, and what must hold afterwards.
 //!
-//! A workload sets itself up in its constructor, starts some clients, and checks at the end, when all faults are over.
+//! A workload is set up on a cluster without faults, starts some clients, and checks at the end, when all faults are over.
 //! While they run they check what they can. Several run at once on one cluster.
 
 pub mod audited;

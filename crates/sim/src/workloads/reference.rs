@@ -35,7 +35,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    pub async fn new(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
+    pub async fn setup(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
         let table = cluster.create_table("reference", 0..SHARDLETS).await?;
         Ok(Arc::new(Self { table, written: Mutex::default() }))
     }

@@ -61,7 +61,7 @@ fn decode(payload: &[u8]) -> i64 {
 }
 
 impl Ring {
-    pub async fn new(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
+    pub async fn setup(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
         let table = cluster.create_table("ring", 0..NODES).await?;
         let client = Client::outside(cluster);
         for node in 0..NODES {
@@ -97,7 +97,10 @@ impl Ring {
             let found = client.get_surely(&self.table, node, b"").await?;
             node = found.map_or(-1, |item| decode(&item.payload));
             ensure!(node >= 0, "the ring is broken after {step} steps");
-            ensure!((node == 0) == (step == NODES), "the ring closes after {step} of {NODES} steps");
+            ensure!(
+                (node == 0) == (step == NODES),
+                "the ring closes after {step} of {NODES} steps"
+            );
         }
         Ok(())
     }

@@ -61,7 +61,7 @@ fn truth_ms(client: &Client) -> u64 {
 }
 
 impl TimeToLive {
-    pub async fn new(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
+    pub async fn setup(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
         let items = cluster.settings.clients as i64 * ITEMS;
         let table = cluster.create_table("time_to_live", 0..items).await?;
         Ok(Arc::new(Self { table, lives: Mutex::new(vec![Life::Nothing; items as usize]) }))

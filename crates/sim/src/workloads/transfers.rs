@@ -95,7 +95,7 @@ fn lock(set: &Mutex<BTreeSet<u64>>) -> std::sync::MutexGuard<'_, BTreeSet<u64>> 
 }
 
 impl Transfers {
-    pub async fn new(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
+    pub async fn setup(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
         let table = cluster.create_table("transfers", 0..ACCOUNTS).await?;
         let client = Client::outside(cluster);
         for account in 0..ACCOUNTS {
