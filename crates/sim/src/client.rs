@@ -31,6 +31,9 @@ pub struct Client {
     whom: Whom,
 }
 
+/// Items of one page, and where the next one goes on.
+type ScanPage = (Vec<(Bytes, Item)>, Option<Bytes>);
+
 /// What a request may come to: an answer, or something that must not be.
 pub type Asked<T> = Result<Answer<T>, String>;
 
@@ -167,7 +170,7 @@ impl Client {
         let mut items: Vec<(Bytes, Item)> = Vec::new();
         let mut from: Option<Bytes> = None;
         loop {
-            let request = || -> Request<(Vec<(Bytes, Item)>, Option<Bytes>)> {
+            let request = || -> Request<ScanPage> {
                 let from = from.clone();
                 Box::new(move |engine| Box::pin(page(engine, id, items_max, from)))
             };
@@ -194,7 +197,7 @@ async fn page(
     id: lazuli_shardmap::ContainerId,
     items_max: usize,
     from: Option<Bytes>,
-) -> StoreResult<(Vec<(Bytes, Item)>, Option<Bytes>)> {
+) -> StoreResult<ScanPage> {
     let scan = ItemScan { space: Space::ITEMS, range: KeyRange::all() };
     let request = FanOut {
         routes: KeyRange::all(),

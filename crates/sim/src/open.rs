@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lazuli_engine::{Engine, LiveShard, Shards};
-use lazuli_shardmap::catalog::Catalog;
+use lazuli_engine::Engine;
 use lazuli_shardmap::local::{Identity, LocalMap};
-use lazuli_shardmap::manager::{Manager, NewShard};
+use lazuli_shardmap::manager::NewShard;
 use lazuli_shardmap::router::Router;
 use lazuli_store::{Result, Store};
 
@@ -16,9 +15,6 @@ use crate::faults::StoreFaults;
 use crate::process::Process;
 use crate::settings::Settings;
 use crate::store::SimStore;
-
-/// How many engines a server has, each with a router of its own.
-const ENGINES: usize = 2;
 
 /// Everything that survives a crash.
 #[derive(Clone)]
@@ -40,6 +36,7 @@ pub(crate) struct AllFaults {
     pub(crate) shards: Vec<StoreFaults>,
 }
 
+/// Two engines over the same shards, each with a router of its own.
 pub(crate) async fn open(
     process: Process,
     disks: Disks,
@@ -48,35 +45,26 @@ pub(crate) async fn open(
 ) -> Result<Vec<Arc<Engine>>> {
     let env = process.env();
     let store: Arc<dyn Store> = Arc::new(SimStore::open(&disks.catalog, &process, faults.catalog));
-    let catalog = Arc::new(Catalog::init(store, env.clone()).await?);
-    let shards = Arc::new(Shards::default());
-    let manager = Arc::new(Manager::new(env.clone(), catalog.clone(), shards.clone()));
+    let first = Engine::on(env.clone(), settings.engine.clone(), store).await?;
+    let (manager, shards) = (first.manager().clone(), first.shards().clone());
     for (disk, faults) in disks.shards.iter().zip(faults.shards) {
         let store: Arc<dyn Store> = Arc::new(SimStore::open(disk, &process, faults));
-        let known = catalog.shards().await?;
+        let known = manager.catalog().shards().await?;
         let shard = match known.into_iter().find(|shard| *shard.location == *disk.name) {
             Some(shard) => shard,
             None => manager.add_shard(&new_shard(disk)).await?,
         };
-        let identity = Identity { catalog: catalog.id(), shard: shard.id };
+        // The start that added the shard may have died before the store heard of it.
+        let identity = Identity { catalog: manager.catalog().id(), shard: shard.id };
         LocalMap::init(&store, identity).await?;
-        let local = Arc::new(LocalMap::open(store.clone()).await?);
-        local.expect(identity)?;
-        let engine = settings.engine.clone();
-        let live = LiveShard::open(env.clone(), engine, shard.id, store, local).await?;
-        shards.insert(Arc::new(live));
+        first.attach(&shard, store).await?;
     }
     manager.reconcile().await?;
-    let engines: Vec<_> = (0..ENGINES)
-        .map(|_| {
-            let router = Arc::new(Router::new(env.clone(), manager.clone()));
-            let (manager, shards) = (manager.clone(), shards.clone());
-            Arc::new(Engine::new(env.clone(), settings.engine.clone(), router, manager, shards))
-        })
-        .collect();
     // One process does the background work once, whoever has asked for it.
-    engines[0].start();
-    Ok(engines)
+    first.start();
+    let router = Arc::new(Router::new(env.clone(), manager.clone()));
+    let second = Engine::new(env.clone(), settings.engine.clone(), router, manager, shards);
+    Ok(vec![first, Arc::new(second)])
 }
 
 fn new_shard(disk: &Disk) -> NewShard {
