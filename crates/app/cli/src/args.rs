@@ -1,12 +1,20 @@
 //! What there is to type: every command with its flags and help.
 
-use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use crate::flags::SettingFlags;
 
 /// Lazuli: a partition-first data platform in one binary.
 #[derive(Debug, Parser)]
-#[command(name = "lazuli", version, disable_help_subcommand = true)]
+#[command(
+    name = "lazuli",
+    version,
+    disable_help_subcommand = true,
+    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage. \
+                  Secrets are never flags: set LAZULI_ACCOUNTS and LAZULI_ADMIN_TOKEN instead."
+)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -14,6 +22,11 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Start the server and serve until told to stop
+    Serve {
+        #[command(flatten)]
+        settings: SettingFlags,
+    },
     /// Print the settings in force and where each comes from
     Config {
         #[command(flatten)]
@@ -22,6 +35,149 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Show what a running server is doing
+    Status(#[command(flatten)] Target),
+    /// Shards: the stores that partitions live on
+    #[command(subcommand)]
+    Shard(ShardCommand),
+    /// Maps: containers and how their keys are spread
+    #[command(subcommand)]
+    Map(MapCommand),
+    /// Partitions: the slices of maps
+    #[command(subcommand)]
+    Partition(PartitionCommand),
+    /// Accounts and their keys
+    #[command(subcommand)]
+    Account(AccountCommand),
+    /// Check every key of every shard: codec, ownership, catalog, counts
+    #[command(
+        long_about = "Check every key of every shard: that it decodes, that it belongs to a \
+                      partition its shard holds, that its container is in the catalog, and that \
+                      items and bytes are as many as the partition says.\n\nA running server is \
+                      asked to check itself; without one the data folder is checked directly."
+    )]
+    Fsck(#[command(flatten)] Target),
     /// Print the version
     Version,
+}
+
+/// Where the running server is, and how to print what it answers.
+#[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct Target {
+    /// The data folder of the server [default: ./lazuli-data]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// The settings file [default: lazuli.toml if there is one]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// The admin API, such as http://127.0.0.1:10010 [default: LAZULI_ADMIN, or that of the data folder]
+    #[arg(long, value_name = "URL")]
+    pub(crate) admin: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Target {
+    /// The admin API that was named, if one was.
+    pub(crate) fn admin_url(&self) -> Option<String> {
+        self.admin.clone().or_else(|| std::env::var("LAZULI_ADMIN").ok())
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ShardCommand {
+    /// List all shards
+    List(#[command(flatten)] Target),
+    /// Add an empty shard to the running server
+    Add {
+        /// Its name, unique and for people
+        name: String,
+        /// Where it is
+        #[arg(long, default_value = "local")]
+        region: String,
+        /// What it is good for; may be given more than once
+        #[arg(long = "label", value_name = "NAME=VALUE")]
+        labels: Vec<String>,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Settle where the catalog and a shard differ about what it holds, as `lazuli fsck` found
+    Repair {
+        name: String,
+        /// Who is right; what the other says is given up
+        #[arg(long)]
+        keep: Keep,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Remove a shard that holds nothing; one that holds anything is refused
+    Remove {
+        name: String,
+        #[command(flatten)]
+        target: Target,
+    },
+}
+
+/// Who is right where catalog and shard differ.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Keep {
+    Catalog,
+    Shard,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum MapCommand {
+    /// List all maps
+    List(#[command(flatten)] Target),
+    /// Show one map with its partitions
+    Show {
+        /// The name of its container, as `lazuli map list` prints it
+        name: String,
+        #[command(flatten)]
+        target: Target,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PartitionCommand {
+    /// List partitions with their figures
+    List {
+        /// Only those of this map
+        #[arg(long)]
+        map: Option<String>,
+        /// Only those on this shard
+        #[arg(long)]
+        shard: Option<String>,
+        #[command(flatten)]
+        target: Target,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AccountCommand {
+    /// List all accounts
+    List {
+        /// Print their keys as well
+        #[arg(long)]
+        keys: bool,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Create an account with two new keys, and print them
+    Create {
+        /// 3 to 24 lower-case letters and digits
+        name: String,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Replace one of the two keys of an account, and print the new one
+    RotateKey {
+        name: String,
+        /// Which key
+        #[arg(long, value_parser = clap::value_parser!(u64).range(1..=2))]
+        key: u64,
+        #[command(flatten)]
+        target: Target,
+    },
 }

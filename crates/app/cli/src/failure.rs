@@ -42,6 +42,16 @@ impl From<Wrong> for Failure {
     }
 }
 
+impl From<lazuli_server::failure::Failure> for Failure {
+    fn from(failure: lazuli_server::failure::Failure) -> Self {
+        let own = Self::failed(failure.message());
+        match failure.what_to_do() {
+            Some(hint) => own.hint(hint),
+            None => own,
+        }
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "error: {}", self.message)?;

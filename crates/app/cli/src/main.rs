@@ -3,6 +3,7 @@
 //! Exit codes: 0 done, 1 failed, 2 wrong usage.
 
 mod args;
+mod client;
 mod commands;
 mod failure;
 mod flags;

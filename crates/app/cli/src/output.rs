@@ -13,6 +13,37 @@ pub(crate) fn json(value: &Value) {
     line(&format!("{value:#}"));
 }
 
+/// Says what a command changed, or prints the server's answer as JSON.
+pub(crate) fn changed(as_json: bool, answer: &Value, sentence: impl FnOnce() -> String) {
+    if as_json {
+        json(answer);
+    } else {
+        line(&sentence());
+    }
+}
+
+/// The cells of a list of objects, one column per field.
+pub(crate) fn rows(list: &Value, columns: &[&str]) -> Vec<Vec<String>> {
+    let row = |object: &Value| columns.iter().map(|column| cell(&object[*column])).collect();
+    list.as_array().into_iter().flatten().map(row).collect()
+}
+
+/// A value as people read it: nothing as a dash, lists with commas, objects as `name=value`.
+pub(crate) fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(list) if list.is_empty() => "-".to_owned(),
+        Value::Array(list) => list.iter().map(cell).collect::<Vec<_>>().join(","),
+        Value::Object(object) if object.is_empty() => "-".to_owned(),
+        Value::Object(object) => {
+            let pairs = object.iter().map(|(name, value)| format!("{name}={}", cell(value)));
+            pairs.collect::<Vec<_>>().join(",")
+        }
+        other => other.to_string(),
+    }
+}
+
 /// Prints rows under their heads, in columns as wide as their widest cell.
 pub(crate) fn table(heads: &[&str], rows: &[Vec<String>]) {
     for text in aligned(heads, rows) {
@@ -39,6 +70,13 @@ fn aligned(heads: &[&str], rows: &[Vec<String>]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cells_read_as_people_write_them() {
+        let value = serde_json::json!([{ "a": null, "b": ["x", "y"], "c": { "k": "v" }, "d": 7 }]);
+        assert_eq!(rows(&value, &["a", "b", "c", "d"]), [["-", "x,y", "k=v", "7"]]);
+        assert!(rows(&Value::Null, &["a"]).is_empty());
+    }
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {

@@ -4,6 +4,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use lazuli_http::auth::{Key, Keys};
 
 use crate::secret::Secret;
 
@@ -15,8 +16,7 @@ pub const PUBLISHED_KEY: &str =
 
 /// Bytes of a key that we make, as the originals have.
 const KEY_BYTES: usize = 64;
-/// The longest key that somebody may bring along.
-const KEY_BYTES_MAX: usize = 256;
+const BAD_KEY: &str = "a key is base64 of 1 to 1024 bytes";
 /// Names as the originals allow them.
 const NAME_CHARS: std::ops::RangeInclusive<usize> = 3..=24;
 /// How many accounts there may be.
@@ -26,8 +26,10 @@ pub const ACCOUNTS_MAX: usize = 1_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
     pub name: String,
-    /// In base64, as connection strings hold them.
-    pub keys: [Option<Secret>; 2],
+    /// In base64, as connection strings hold it.
+    pub key1: Secret,
+    /// An account given by a setting may have one key only.
+    pub key2: Option<Secret>,
 }
 
 /// Which of the two keys.
@@ -57,30 +59,38 @@ impl KeySlot {
 impl Account {
     /// The account of development, with its published key.
     pub fn published() -> Self {
-        let keys = [Some(Secret::new(PUBLISHED_KEY)), None];
-        Self { name: PUBLISHED_NAME.to_owned(), keys }
+        Self { name: PUBLISHED_NAME.to_owned(), key1: Secret::new(PUBLISHED_KEY), key2: None }
     }
 
     /// A new account with two new keys.
     pub fn create(name: &str) -> Result<Self, AccountFault> {
         check_name(name)?;
-        Ok(Self { name: name.to_owned(), keys: [Some(new_key()?), Some(new_key()?)] })
+        Ok(Self { name: name.to_owned(), key1: new_key()?, key2: Some(new_key()?) })
     }
 
     /// The same account with one key made anew.
     pub fn rotated(&self, slot: KeySlot) -> Result<Self, AccountFault> {
-        let mut keys = self.keys.clone();
-        keys[slot.number() - 1] = Some(new_key()?);
-        Ok(Self { name: self.name.clone(), keys })
+        let mut rotated = self.clone();
+        match slot {
+            KeySlot::First => rotated.key1 = new_key()?,
+            KeySlot::Second => rotated.key2 = Some(new_key()?),
+        }
+        Ok(rotated)
     }
 
     pub fn has_published_key(&self) -> bool {
-        self.keys.iter().flatten().any(|key| key.matches(PUBLISHED_KEY))
+        let mut keys = std::iter::once(&self.key1).chain(&self.key2);
+        keys.any(|key| key.matches(PUBLISHED_KEY))
     }
 
-    /// The keys as bytes, for checking signatures.
-    pub fn key_bytes(&self) -> Vec<Vec<u8>> {
-        self.keys.iter().flatten().filter_map(|key| STANDARD.decode(key.reveal()).ok()).collect()
+    /// The keys as fronts need them, to check signatures.
+    pub fn signing_keys(&self) -> Result<Keys, AccountFault> {
+        let read = |secret: &Secret| {
+            Key::from_base64(secret.reveal())
+                .map_err(|_| AccountFault(format!("account {}: {BAD_KEY}", self.name)))
+        };
+        let second = self.key2.as_ref().map(read).transpose()?;
+        Ok(Keys { first: read(&self.key1)?, second })
     }
 }
 
@@ -112,34 +122,23 @@ pub fn parse(text: &str) -> Result<Vec<Account>, String> {
         let mut fields = part.split(':').map(str::trim);
         let name = fields.next().unwrap_or_default();
         check_name(name).map_err(|fault| expected(&fault.0))?;
-        let mut keys = [None, None];
-        for (at, key) in fields.filter(|key| !key.is_empty()).enumerate() {
-            let slot = keys.get_mut(at).ok_or_else(|| expected("an account has two keys"))?;
-            check_key(key).map_err(|fault| expected(&format!("account {name}: {fault}")))?;
-            *slot = Some(Secret::new(key));
-        }
-        if keys[0].is_none() {
-            return Err(expected(&format!("account {name} has no key")));
-        }
+        let keys: Vec<&str> = fields.filter(|key| !key.is_empty()).collect();
+        let (one, key2) = match keys.as_slice() {
+            [one] => (one, None),
+            [one, two] => (one, Some(Secret::new(*two))),
+            _ => return Err(expected(&format!("account {name} has one key or two"))),
+        };
+        let account = Account { name: name.to_owned(), key1: Secret::new(*one), key2 };
+        account.signing_keys().map_err(|fault| expected(&fault.0))?;
         if accounts.iter().any(|account| account.name == name) {
             return Err(expected(&format!("account {name} stands there twice")));
         }
-        accounts.push(Account { name: name.to_owned(), keys });
+        accounts.push(account);
     }
     match accounts.len() {
         0 => Err(expected("there is none")),
         1..=ACCOUNTS_MAX => Ok(accounts),
         _ => Err(expected(&format!("there may be {ACCOUNTS_MAX}"))),
-    }
-}
-
-fn check_key(key: &str) -> Result<(), &'static str> {
-    match STANDARD.decode(key) {
-        Err(_) => Err("a key is written in base64"),
-        Ok(bytes) if bytes.is_empty() || bytes.len() > KEY_BYTES_MAX => {
-            Err("a key has 1 to 256 bytes")
-        }
-        Ok(_) => Ok(()),
     }
 }
 
@@ -152,8 +151,9 @@ mod tests {
         let accounts = parse("one11:a2V5MQ==:a2V5Mg==; two22:a2V5MQ==;").unwrap();
         let names: Vec<_> = accounts.iter().map(|account| account.name.as_str()).collect();
         assert_eq!(names, ["one11", "two22"]);
-        assert_eq!(accounts[0].key_bytes(), [b"key1", b"key2"]);
-        assert_eq!(accounts[1].key_bytes(), [b"key1"]);
+        assert_eq!(accounts[0].key1.reveal(), "a2V5MQ==");
+        assert_eq!(accounts[0].key2.as_ref().unwrap().reveal(), "a2V5Mg==");
+        assert_eq!(accounts[1].key2, None);
     }
 
     #[test]
@@ -177,11 +177,12 @@ mod tests {
     #[test]
     fn rotating_one_key_leaves_the_other() {
         let account = Account::create("mine").unwrap();
-        assert_eq!(account.key_bytes().iter().map(Vec::len).collect::<Vec<_>>(), [64, 64]);
+        assert_eq!(STANDARD.decode(account.key1.reveal()).unwrap().len(), KEY_BYTES);
+        assert_ne!(Some(&account.key1), account.key2.as_ref());
         let rotated = account.rotated(KeySlot::First).unwrap();
-        assert_ne!(rotated.keys[0], account.keys[0]);
-        assert_eq!(rotated.keys[1], account.keys[1]);
-        assert!(!format!("{rotated:?}").contains(rotated.keys[0].as_ref().unwrap().reveal()));
+        assert_ne!(rotated.key1, account.key1);
+        assert_eq!(rotated.key2, account.key2);
+        assert!(!format!("{rotated:?}").contains(rotated.key1.reveal()));
     }
 
     #[test]

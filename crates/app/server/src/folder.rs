@@ -105,6 +105,12 @@ fn lock(path: &Path) -> Result<File> {
     Ok(file)
 }
 
+/// Whether a process uses the folder just now.
+pub fn is_in_use(path: &Path) -> bool {
+    let file = OpenOptions::new().read(true).open(path.join("lazuli.lock"));
+    file.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+}
+
 fn holder(file: &mut File) -> String {
     let mut text = String::new();
     match file.take(32).read_to_string(&mut text) {
@@ -165,10 +171,12 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("data");
         let folder = Folder::open(&path).unwrap();
+        assert!(is_in_use(&path) && !is_in_use(parent.path()));
         let refused = Folder::open(&path).unwrap_err();
         assert_eq!(refused.code(), "data-in-use");
         assert!(refused.to_string().contains(&format!("process {}", std::process::id())));
         drop(folder);
+        assert!(!is_in_use(&path));
         Folder::open_existing(&path).unwrap();
     }
 

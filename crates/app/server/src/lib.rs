@@ -1,12 +1,27 @@
 //! The server: settings, wiring of stores, catalog, engine and fronts, listeners, accounts, and the admin API.
 //!
 //! Nothing here decides what a request means: fronts do. This crate brings the parts together, in one visible order
-//! (`start`), and takes them apart again (`stop`).
+//! (`start`), and takes them apart again.
 
 pub mod accounts;
+mod admin;
+mod core;
+pub mod endpoints;
 pub mod failure;
 pub mod folder;
+pub mod fsck;
+mod host;
 pub mod logging;
+mod metrics;
+pub mod registry;
+mod running;
 pub mod secret;
+mod serve;
 pub mod settings;
+mod signals;
+mod start;
+mod tls;
 pub mod token;
+
+pub use serve::serve;
+pub use start::Server;

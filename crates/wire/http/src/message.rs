@@ -61,12 +61,6 @@ impl Response {
         self
     }
 
-    /// Names the operation that this is the answer of.
-    #[must_use]
-    pub fn of_operation(self, name: &'static str) -> Self {
-        Self { operation: Some(name), ..self }
-    }
-
     pub fn with_body(mut self, body: impl Into<Bytes>) -> Self {
         self.body = Body::from(body.into());
         self

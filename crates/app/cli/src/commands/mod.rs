@@ -1,6 +1,12 @@
 //! One file per command. Each asks, prints, and says what it changed.
 
+mod account;
 mod config;
+mod fsck;
+mod map;
+mod serve;
+mod shard;
+mod status;
 
 use crate::args::Command;
 use crate::failure::Result;
@@ -8,7 +14,14 @@ use crate::output;
 
 pub(crate) fn run(command: Command) -> Result<()> {
     match command {
+        Command::Serve { settings } => serve::run(settings),
         Command::Config { settings, json } => config::run(settings, json),
+        Command::Status(target) => status::run(&target),
+        Command::Shard(command) => shard::run(command),
+        Command::Map(command) => map::run(command),
+        Command::Partition(command) => map::run_partition(command),
+        Command::Account(command) => account::run(command),
+        Command::Fsck(target) => fsck::run(&target),
         Command::Version => {
             output::line(&format!("lazuli {}", env!("CARGO_PKG_VERSION")));
             Ok(())

@@ -72,6 +72,7 @@ pub struct Limits {
     pub header_timeout: Duration,
     pub body_timeout: Duration,
     pub idle_timeout: Duration,
+    pub request_timeout: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -144,6 +145,7 @@ impl Settings {
                 header_timeout: one.need("header-timeout", value::time)?,
                 body_timeout: one.need("body-timeout", value::time)?,
                 idle_timeout: one.need("idle-timeout", value::time)?,
+                request_timeout: one.need("request-timeout", value::time)?,
             },
             stop_timeout: one.need("stop-timeout", value::time)?,
             log: Log {
@@ -153,6 +155,23 @@ impl Settings {
             admin_token: one.may("admin-token", admin_token)?,
             accounts: one.may("accounts", accounts::parse)?,
         })
+    }
+}
+
+impl Settings {
+    /// The limits of a listener.
+    pub fn http_limits(&self) -> lazuli_http::Limits {
+        let Limits { connections, header_bytes, .. } = self.limits;
+        lazuli_http::Limits {
+            connections_max: connections,
+            header_bytes_max: header_bytes,
+            header_timeout: self.limits.header_timeout,
+            body_timeout: self.limits.body_timeout,
+            idle_timeout: self.limits.idle_timeout,
+            request_timeout: self.limits.request_timeout,
+            drain_timeout: self.stop_timeout,
+            ..lazuli_http::Limits::default()
+        }
     }
 }
 

@@ -63,7 +63,7 @@ pub const TABLE: &[Row] = &[
         Some("synced"),
         "Whether an answered write is on disk (synced), or will be soon (relaxed)",
     ),
-    row("cache-size", "BYTES", Some("256MiB"), "Memory for cached data, shared by all shards"),
+    row("cache-size", "BYTES", Some("64MiB"), "Memory for cached data, of each shard"),
     row(
         "tls",
         "off|beside|only",
@@ -79,10 +79,16 @@ pub const TABLE: &[Row] = &[
     row("tls-key", "FILE", None, "The private key of tls-cert (PEM)"),
     row("connections-max", "COUNT", Some("4096"), "Connections of a front at the same time"),
     row("header-bytes-max", "BYTES", Some("64KiB"), "The largest head of a request"),
-    row("body-bytes-max", "BYTES", Some("8MiB"), "The largest body of a request"),
+    row("body-bytes-max", "BYTES", Some("4MiB"), "The largest body of a request"),
     row("header-timeout", "TIME", Some("15s"), "How long the head of a request may take to arrive"),
-    row("body-timeout", "TIME", Some("60s"), "How long the body of a request may take to arrive"),
+    row(
+        "body-timeout",
+        "TIME",
+        Some("30s"),
+        "How long the next piece of a body may take to arrive",
+    ),
     row("idle-timeout", "TIME", Some("120s"), "How long a connection may stay without a request"),
+    row("request-timeout", "TIME", Some("5m"), "How long a request may take altogether"),
     row("stop-timeout", "TIME", Some("10s"), "How long requests may go on after a signal to stop"),
     row(
         "log-level",

@@ -1,0 +1,48 @@
+//! `lazuli fsck`: asks the running server to check itself, or checks the data folder when no server uses it.
+
+use lazuli_server::endpoints::AdminFile;
+use lazuli_server::folder::is_in_use;
+use lazuli_server::fsck;
+use serde_json::Value;
+
+use crate::args::Target;
+use crate::client::{self, Client};
+use crate::failure::{Failure, Result};
+use crate::output::{self, cell, rows};
+
+pub(crate) fn run(target: &Target) -> Result<()> {
+    let settings = client::settings(target)?;
+    // A server that was killed leaves its file behind, so it only counts while the folder is locked as well.
+    let running = AdminFile::read(&settings.data)?.is_some() && is_in_use(&settings.data);
+    let report = if target.admin_url().is_some() || running {
+        Client::find(target)?.post("/v1/fsck", &Value::Null)?
+    } else {
+        fsck::offline(&settings)?
+    };
+    let listed = report["findings"].as_array().map_or(0, Vec::len);
+    let unlisted = report["findings_unlisted"].as_u64().unwrap_or(0);
+    let findings = listed as u64 + unlisted;
+    if target.json {
+        output::json(&report);
+    } else {
+        print(&report, findings);
+    }
+    match findings {
+        0 => Ok(()),
+        1 => Err(Failure::failed("1 finding")),
+        many => Err(Failure::failed(format!("{many} findings"))),
+    }
+}
+
+fn print(report: &Value, findings: u64) {
+    if findings > 0 {
+        let columns = ["shard", "code", "key", "message", "hint"];
+        output::table(&columns, &rows(&report["findings"], &columns));
+    }
+    let shards = match report["shards"].as_array().map_or(0, Vec::len) {
+        1 => "1 shard".to_owned(),
+        many => format!("{many} shards"),
+    };
+    let [keys, items] = ["keys", "items"].map(|field| cell(&report[field]));
+    output::line(&format!("checked {keys} keys ({items} items) on {shards}"));
+}

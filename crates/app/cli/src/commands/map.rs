@@ -1,0 +1,87 @@
+//! `lazuli map …` and `lazuli partition …`: how keys are spread.
+
+use serde_json::Value;
+
+use crate::args::{MapCommand, PartitionCommand, Target};
+use crate::client::{Client, escape};
+use crate::failure::Result;
+use crate::output::{self, cell, rows};
+
+const PARTITION_COLUMNS: [&str; 10] =
+    ["id", "map", "from", "to", "shard", "epoch", "state", "items", "bytes", "writes"];
+
+pub(crate) fn run(command: MapCommand) -> Result<()> {
+    match command {
+        MapCommand::List(target) => list(&target),
+        MapCommand::Show { name, target } => show(&name, &target),
+    }
+}
+
+pub(crate) fn run_partition(command: PartitionCommand) -> Result<()> {
+    let PartitionCommand::List { map, shard, target } = command;
+    let partitions = partitions(&Client::find(&target)?, map.as_deref(), shard.as_deref())?;
+    if target.json {
+        output::json(&serde_json::json!({ "partitions": partitions }));
+    } else {
+        output::table(&PARTITION_COLUMNS, &rows(&partitions, &PARTITION_COLUMNS));
+    }
+    Ok(())
+}
+
+fn list(target: &Target) -> Result<()> {
+    let answer = Client::find(target)?.get("/v1/maps")?;
+    if target.json {
+        output::json(&answer);
+        return Ok(());
+    }
+    let columns = ["id", "name", "kind", "key", "schema", "partitions", "version"];
+    output::table(&columns, &rows(&answer["maps"], &columns));
+    Ok(())
+}
+
+fn show(name: &str, target: &Target) -> Result<()> {
+    let client = Client::find(target)?;
+    let mut map = client.get(&format!("/v1/maps/{}", escape(name)))?;
+    let partitions = partitions(&client, Some(name), None)?;
+    if target.json {
+        map["partitions"] = partitions;
+        output::json(&map);
+        return Ok(());
+    }
+    for field in ["name", "id", "kind", "key", "schema", "version", "changes", "throughput"] {
+        output::line(&format!("{:<11} {}", field, cell(&map[field])));
+    }
+    for rule in map["placement"].as_array().into_iter().flatten() {
+        let parts = ["from", "to", "region", "labels"].map(|part| cell(&rule[part]));
+        let [from, to, region, labels] = parts;
+        output::line(&format!(
+            "{:<11} {from} to {to}: region {region}, labels {labels}",
+            "placement"
+        ));
+    }
+    output::line("");
+    output::table(&PARTITION_COLUMNS, &rows(&partitions, &PARTITION_COLUMNS));
+    Ok(())
+}
+
+/// All partitions, page by page.
+fn partitions(client: &Client, map: Option<&str>, shard: Option<&str>) -> Result<Value> {
+    let mut all = Vec::new();
+    let mut after = String::new();
+    loop {
+        let mut path = format!("/v1/partitions?after={}", escape(&after));
+        for (name, value) in [("map", map), ("shard", shard)] {
+            if let Some(value) = value {
+                path.push_str(&format!("&{name}={}", escape(value)));
+            }
+        }
+        let mut page = client.get(&path)?;
+        if let Value::Array(partitions) = page["partitions"].take() {
+            all.extend(partitions);
+        }
+        match page["next"].as_str() {
+            Some(next) => after = next.to_owned(),
+            None => return Ok(Value::Array(all)),
+        }
+    }
+}

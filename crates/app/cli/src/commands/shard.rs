@@ -1,0 +1,69 @@
+//! `lazuli shard …`: the stores that partitions live on.
+
+use serde_json::{Value, json};
+
+use crate::args::{Keep, ShardCommand, Target};
+use crate::client::{Client, escape};
+use crate::failure::{Failure, Result};
+use crate::output::{self, cell, rows};
+
+pub(crate) fn run(command: ShardCommand) -> Result<()> {
+    match command {
+        ShardCommand::List(target) => list(&target),
+        ShardCommand::Add { name, region, labels, target } => add(&name, &region, &labels, &target),
+        ShardCommand::Repair { name, keep, target } => repair(&name, keep, &target),
+        ShardCommand::Remove { name, target } => remove(&name, &target),
+    }
+}
+
+fn list(target: &Target) -> Result<()> {
+    let answer = Client::find(target)?.get("/v1/shards")?;
+    if target.json {
+        output::json(&answer);
+        return Ok(());
+    }
+    let columns = ["id", "name", "region", "labels", "partitions", "state"];
+    output::table(&columns, &rows(&answer["shards"], &columns));
+    Ok(())
+}
+
+fn add(name: &str, region: &str, labels: &[String], target: &Target) -> Result<()> {
+    let body = json!({ "name": name, "region": region, "labels": parse_labels(labels)? });
+    let answer = Client::find(target)?.post("/v1/shards", &body)?;
+    output::changed(target.json, &answer, || {
+        format!("added shard {} with id {}", cell(&answer["name"]), cell(&answer["id"]))
+    });
+    Ok(())
+}
+
+fn remove(name: &str, target: &Target) -> Result<()> {
+    let answer = Client::find(target)?.delete(&format!("/v1/shards/{}", escape(name)))?;
+    output::changed(target.json, &answer, || format!("removed shard {name}"));
+    Ok(())
+}
+
+fn repair(name: &str, keep: Keep, target: &Target) -> Result<()> {
+    let body = match keep {
+        Keep::Catalog => json!({ "keep": "catalog" }),
+        Keep::Shard => json!({ "keep": "shard" }),
+    };
+    let path = format!("/v1/shards/{}/repair", escape(name));
+    let answer = Client::find(target)?.post(&path, &body)?;
+    let left = answer["differences_left"].as_u64().unwrap_or(0);
+    output::changed(target.json, &answer, || {
+        let before = cell(&answer["differences_before"]);
+        format!("settled differences of shard {name}: {before} before, {left} left")
+    });
+    if left == 0 { Ok(()) } else { Err(Failure::failed("some differences could not be settled")) }
+}
+
+fn parse_labels(labels: &[String]) -> Result<Value> {
+    let mut parsed = serde_json::Map::new();
+    for label in labels {
+        let (name, value) = label.split_once('=').ok_or_else(|| {
+            Failure::usage(format!("a label is written NAME=VALUE, not `{label}`"))
+        })?;
+        parsed.insert(name.to_owned(), json!(value));
+    }
+    Ok(Value::Object(parsed))
+}

@@ -1,0 +1,189 @@
+//! Maps and partitions in the admin API.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use lazuli_shardmap::{Container, ContainerId, MapKind, Partition, PartitionState, Shard, ShardId};
+use lazuli_store::KeyRange;
+use serde_json::{Value, json};
+
+use super::refusal::{Refusal, Result};
+use super::request::PartitionFilter;
+use super::shards;
+use crate::running::Running;
+
+/// Up to here the partitions of a map are counted when maps are listed.
+const COUNTED_MAX: usize = 1_000;
+
+pub(super) async fn list(running: &Running) -> Result<Value> {
+    let mut maps = Vec::new();
+    for container in running.catalog().containers().await? {
+        let every = KeyRange::new(Bytes::new(), None);
+        let most = COUNTED_MAX + 1;
+        let counted = running.catalog().partitions_in(container.id, &every, most).await?.len();
+        let mut map = show_container(&container);
+        map["partitions"] = match counted {
+            0..=COUNTED_MAX => json!(counted),
+            _ => json!(format!("over {COUNTED_MAX}")),
+        };
+        maps.push(map);
+    }
+    Ok(json!({ "maps": maps }))
+}
+
+pub(super) async fn show(running: &Running, name: &str) -> Result<Value> {
+    Ok(show_container(&find(running, name).await?))
+}
+
+/// A page of partitions with their figures, in the order of containers and routes.
+pub(super) async fn partitions(running: &Running, filter: &PartitionFilter) -> Result<Value> {
+    let catalog = running.catalog();
+    let shards: BTreeMap<ShardId, Shard> =
+        catalog.shards().await?.into_iter().map(|shard| (shard.id, shard)).collect();
+    let only = match &filter.shard {
+        Some(name) => Some(shards::find(running, name).await?.id),
+        None => None,
+    };
+    let containers = match &filter.map {
+        Some(name) => vec![find(running, name).await?],
+        None => catalog.containers().await?,
+    };
+    let (first, from) = match &filter.after {
+        Some(text) => parse_place(text)?,
+        None => (ContainerId(0), Bytes::new()),
+    };
+    let mut shown = Vec::new();
+    let mut left = filter.limit;
+    for container in containers.iter().filter(|container| container.id >= first) {
+        let start = if container.id == first { from.clone() } else { Bytes::new() };
+        let rest = KeyRange::new(start, None);
+        let mut entries = catalog.partitions_in(container.id, &rest, left + 1).await?;
+        let beyond = (entries.len() > left).then(|| entries.pop()).flatten();
+        left -= entries.len();
+        for partition in entries.iter().map(|entry| &entry.partition) {
+            if only.is_none_or(|only| only == partition.shard) {
+                let shard = shards.get(&partition.shard);
+                shown.push(show_partition(running, container, partition, shard).await);
+            }
+        }
+        if let Some(beyond) = beyond {
+            let next = print_place(container.id, &beyond.partition.routes.start);
+            return Ok(json!({ "partitions": shown, "next": next }));
+        }
+    }
+    Ok(json!({ "partitions": shown, "next": null }))
+}
+
+async fn find(running: &Running, name: &str) -> Result<Container> {
+    let found = running.catalog().container_named(name).await;
+    found.map_err(|error| match error.code() {
+        "container-not-found" => Refusal::not_found("map", name, "lazuli map list"),
+        _ => error.into(),
+    })
+}
+
+fn show_container(container: &Container) -> Value {
+    let Container { id, name, kind, key, schema, placement, policies, version } = container;
+    let types: Vec<String> = key.types().iter().map(|one| one.name().to_owned()).collect();
+    let rule = |rule: &lazuli_shardmap::placement::Rule| {
+        let (from, to) = show_bounds(container, &rule.routes);
+        json!({ "from": from, "to": to, "region": rule.region, "labels": rule.labels })
+    };
+    json!({
+        "id": id.0,
+        "name": name,
+        "kind": match kind {
+            MapKind::List => "list",
+            MapKind::Range => "range",
+            MapKind::Hash => "hash",
+        },
+        "key": types,
+        "schema": schema,
+        "placement": placement.iter().map(rule).collect::<Vec<_>>(),
+        "changes": policies.changes,
+        "throughput": policies.throughput,
+        "version": version,
+    })
+}
+
+/// A partition with its figures, as far as its shard answers.
+async fn show_partition(
+    running: &Running,
+    container: &Container,
+    partition: &Partition,
+    shard: Option<&Shard>,
+) -> Value {
+    let (from, to) = show_bounds(container, &partition.routes);
+    let mut shown = json!({
+        "id": partition.id.0,
+        "map": container.name,
+        "from": from,
+        "to": to,
+        "shard": shard.map(|shard| &shard.name),
+        "epoch": partition.epoch.0,
+        "state": match partition.state {
+            PartitionState::Online => "online",
+            PartitionState::ReadOnly => "read-only",
+            PartitionState::Offline => "offline",
+        },
+    });
+    if let Ok(stats) = running.engine.partition_stats(partition.id, partition.shard).await {
+        let hot = |one: &lazuli_engine::HotKey| json!({ "key": show_bound(container, &one.route), "requests": one.requests });
+        shown["items"] = json!(stats.counts.items);
+        shown["bytes"] = json!(stats.counts.bytes);
+        shown["reads"] = json!(stats.reads);
+        shown["writes"] = json!(stats.writes);
+        shown["throttled"] = json!(stats.throttled);
+        shown["hottest"] = stats.hot.iter().map(hot).collect();
+    }
+    shown
+}
+
+/// The bounds of routes for people; none is the end of the space.
+fn show_bounds(container: &Container, routes: &KeyRange) -> (Option<String>, Option<String>) {
+    let start = Some(&routes.start).filter(|start| !start.is_empty());
+    let show = |bound: &Bytes| show_bound(container, bound);
+    (start.map(show), routes.end.as_ref().map(show))
+}
+
+fn show_bound(container: &Container, bound: &[u8]) -> String {
+    container.kind.print(&container.key, bound)
+}
+
+/// Where the next page goes on: `container:route`, the route in hexadecimal.
+fn print_place(container: ContainerId, route: &[u8]) -> String {
+    route.iter().fold(format!("{container}:"), |text, byte| format!("{text}{byte:02x}"))
+}
+
+fn parse_place(text: &str) -> Result<(ContainerId, Bytes)> {
+    let wrong = || Refusal::bad_request("after must be the `next` of the page before");
+    let (container, hex) = text.split_once(':').ok_or_else(wrong)?;
+    let container = container.parse().map(ContainerId).map_err(|_| wrong())?;
+    let digits = hex.as_bytes();
+    if digits.len() % 2 != 0 || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return Err(wrong());
+    }
+    let byte = |pair: &[u8]| {
+        let text = std::str::from_utf8(pair).unwrap_or_default();
+        u8::from_str_radix(text, 16).map_err(|_| wrong())
+    };
+    let route: Result<Vec<u8>> = digits.chunks(2).map(byte).collect();
+    Ok((container, route?.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_read_back_as_they_were_printed() {
+        for route in [&b""[..], b"\x00\xff", b"abc"] {
+            let text = print_place(ContainerId(7), route);
+            let read = parse_place(&text).unwrap_or_else(|_| panic!("{text} must be read"));
+            assert_eq!(read, (ContainerId(7), Bytes::copy_from_slice(route)));
+        }
+        for bad in ["", "7", ":00", "x:00", "7:0", "7:+1", "7:0g"] {
+            assert!(parse_place(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Refusals of the admin API: a status, and JSON with code, message and hint.
+
+use lazuli_http::{Response, StatusCode};
+use lazuli_store::Kind;
+use serde_json::json;
+
+use crate::failure::Failure;
+
+use super::request::NoOperation;
+
+/// An operation that was not done.
+pub(super) struct Refusal {
+    status: StatusCode,
+    failure: Failure,
+}
+
+pub(super) type Result<T> = std::result::Result<T, Refusal>;
+
+impl Refusal {
+    pub(super) fn new(status: StatusCode, failure: Failure) -> Self {
+        Self { status, failure }
+    }
+
+    pub(super) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, Failure::new("bad-request", message))
+    }
+
+    pub(super) fn not_found(what: &str, name: &str, list: &str) -> Self {
+        let failure = Failure::new("not-found", format!("there is no {what} {name}"));
+        Self::new(StatusCode::NOT_FOUND, failure.hint(format!("`{list}` lists those there are")))
+    }
+
+    pub(super) fn token() -> Self {
+        let failure = Failure::new("token-needed", "this needs the admin token")
+            .hint("send `Authorization: Bearer TOKEN`; it is in admin-token in the data folder");
+        Self::new(StatusCode::UNAUTHORIZED, failure)
+    }
+
+    pub(super) fn response(&self) -> Response {
+        let error = json!({
+            "code": self.failure.code(),
+            "message": self.failure.message(),
+            "hint": self.failure.what_to_do(),
+        });
+        super::json_response(self.status, &json!({ "error": error }))
+    }
+}
+
+impl From<lazuli_store::Error> for Refusal {
+    fn from(error: lazuli_store::Error) -> Self {
+        let status = match error.kind() {
+            Kind::NotFound => StatusCode::NOT_FOUND,
+            Kind::Exists | Kind::Precondition => StatusCode::CONFLICT,
+            Kind::Invalid => StatusCode::BAD_REQUEST,
+            Kind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Kind::Throttled { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Kind::Moved | Kind::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Kind::Corrupt | Kind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self::new(status, error.into())
+    }
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        let status = match failure.code() {
+            "account-not-found" => StatusCode::NOT_FOUND,
+            "account-exists" | "accounts-given" | "too-many-accounts" => StatusCode::CONFLICT,
+            "bad-account" => StatusCode::BAD_REQUEST,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self::new(status, failure)
+    }
+}
+
+impl From<NoOperation> for Refusal {
+    fn from(none: NoOperation) -> Self {
+        match none {
+            NoOperation::Path => Self::new(
+                StatusCode::NOT_FOUND,
+                Failure::new("not-found", "the admin API has nothing at this path"),
+            ),
+            NoOperation::Method => Self::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                Failure::new("method-not-allowed", "this path does not take this method"),
+            ),
+            NoOperation::Query => Self::bad_request("the query cannot be read"),
+            NoOperation::Parameter(name) => {
+                Self::bad_request(format!("the parameter {name} cannot be read"))
+            }
+        }
+    }
+}

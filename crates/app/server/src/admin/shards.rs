@@ -1,0 +1,101 @@
+//! Shards in the admin API.
+
+use std::collections::BTreeMap;
+
+use lazuli_shardmap::Shard;
+use lazuli_shardmap::manager::NewShard;
+use serde_json::{Value, json};
+
+use super::refusal::{Refusal, Result};
+use crate::running::Running;
+
+/// The region of a shard that names none.
+const REGION_DEFAULT: &str = "local";
+/// The most labels of a shard.
+const LABELS_MAX: usize = 64;
+
+pub(super) async fn list(running: &Running) -> Result<Value> {
+    let mut shown = Vec::new();
+    for shard in running.catalog().shards().await? {
+        shown.push(show(running, &shard).await?);
+    }
+    Ok(json!({ "shards": shown }))
+}
+
+/// `{"name": …, "region": …, "labels": {…}}` to a new empty shard.
+pub(super) async fn add(running: &Running, body: &Value) -> Result<Value> {
+    let shard = parse(body)?;
+    if find(running, &shard.name).await.is_err() {
+        running.host.check_name(&shard.name)?;
+    }
+    let shard = running.manager().add_shard(&shard).await?;
+    running.host.open(&shard).await?;
+    tracing::info!(shard = shard.name, "added a shard");
+    show(running, &shard).await
+}
+
+pub(super) async fn remove(running: &Running, name: &str) -> Result<Value> {
+    let shard = find(running, name).await?;
+    running.manager().remove_shard(shard.id, shard.version).await?;
+    running.host.retire(&shard)?;
+    tracing::info!(shard = shard.name, "removed a shard");
+    Ok(json!({ "id": shard.id.0, "name": shard.name }))
+}
+
+/// `{"keep": "catalog"}` or `{"keep": "shard"}`: who is right where they differ.
+pub(super) async fn repair(running: &Running, name: &str, body: &Value) -> Result<Value> {
+    let shard = find(running, name).await?;
+    let manager = running.manager();
+    let before = manager.detect(shard.id).await?.len();
+    let left = match body["keep"].as_str() {
+        Some("catalog") => manager.rebuild_local(shard.id).await?,
+        Some("shard") => manager.rebuild_catalog(shard.id).await?,
+        _ => return Err(Refusal::bad_request("keep must be catalog or shard")),
+    };
+    tracing::info!(shard = shard.name, before, left = left.len(), "repaired a shard");
+    Ok(json!({ "name": shard.name, "differences_before": before, "differences_left": left.len() }))
+}
+
+/// The shard of this name.
+pub(super) async fn find(running: &Running, name: &str) -> Result<Shard> {
+    let shards = running.catalog().shards().await?;
+    let found = shards.into_iter().find(|shard| shard.name == name);
+    found.ok_or_else(|| Refusal::not_found("shard", name, "lazuli shard list"))
+}
+
+async fn show(running: &Running, shard: &Shard) -> Result<Value> {
+    let down = running.host.why_down(shard.id);
+    Ok(json!({
+        "id": shard.id.0,
+        "name": shard.name,
+        "location": shard.location,
+        "region": shard.region,
+        "labels": shard.labels,
+        "version": shard.version,
+        "partitions": running.catalog().partition_count(shard.id).await?,
+        "state": if down.is_some() { "down" } else { "online" },
+        "error": down.map(|error| error.to_string()),
+    }))
+}
+
+fn parse(body: &Value) -> Result<NewShard> {
+    let wrong = |what: &str| Refusal::bad_request(what.to_owned());
+    let name = body["name"].as_str().ok_or_else(|| wrong("name must be text"))?;
+    let region = match &body["region"] {
+        Value::Null => REGION_DEFAULT,
+        other => other.as_str().ok_or_else(|| wrong("region must be text"))?,
+    };
+    let labels = match &body["labels"] {
+        Value::Null => BTreeMap::new(),
+        Value::Object(labels) if labels.len() <= LABELS_MAX => {
+            let pair =
+                |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
+            let pairs: Option<BTreeMap<_, _>> = labels.iter().map(pair).collect();
+            pairs.ok_or_else(|| wrong("labels must be text"))?
+        }
+        _ => return Err(wrong("labels must be an object of at most 64 texts")),
+    };
+    // The folder of a shard is called as the shard is.
+    let location = name.to_owned();
+    Ok(NewShard { name: name.to_owned(), location, region: region.to_owned(), labels })
+}

@@ -1,0 +1,39 @@
+//! What the server is and does, at a glance.
+
+use serde_json::{Value, json};
+
+use super::refusal::Result;
+use crate::running::Running;
+use crate::settings::Durability;
+
+pub(super) async fn status(running: &Running) -> Result<Value> {
+    let catalog = running.catalog();
+    let shards = catalog.shards().await?;
+    let down = shards.iter().filter(|shard| running.host.why_down(shard.id).is_some()).count();
+    let troubles: Vec<Value> = running
+        .engine
+        .troubles()
+        .into_iter()
+        .map(|trouble| {
+            let error = trouble.error.to_string();
+            json!({ "work": trouble.work, "error": error, "count": trouble.count })
+        })
+        .collect();
+    let endpoints: Vec<String> = running.endpoints.iter().map(|one| one.url()).collect();
+    Ok(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "pid": std::process::id(),
+        "uptime_s": running.started.elapsed().as_secs(),
+        "durability": match running.durability {
+            Durability::Synced => "synced",
+            Durability::Relaxed => "relaxed",
+        },
+        "endpoints": endpoints,
+        "shards": shards.len(),
+        "shards_down": down,
+        "maps": catalog.containers().await?.len(),
+        "catalog_version": catalog.version().await?,
+        "operations_pending": catalog.operations().await?.len(),
+        "troubles": troubles,
+    }))
+}

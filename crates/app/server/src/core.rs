@@ -1,0 +1,92 @@
+//! The core of a server without its listeners: catalog, shards and engine on a data folder.
+//!
+//! `serve` starts its background work; `fsck` only looks.
+
+use std::sync::Arc;
+
+use lazuli_engine::{Engine, Settings as EngineSettings};
+use lazuli_env::real;
+use lazuli_shardmap::manager::NewShard;
+use lazuli_store::{Result, Store};
+use lazuli_store_embedded::{EmbeddedStore, Settings as StoreSettings};
+
+use crate::folder::Folder;
+use crate::host::{Host, open_store};
+use crate::settings::{Durability, Settings};
+
+/// The shard that a new data folder begins with.
+const FIRST_SHARD: &str = "shard-0001";
+
+pub(crate) struct Core {
+    catalog_store: Arc<EmbeddedStore>,
+    pub(crate) host: Arc<Host>,
+    pub(crate) engine: Arc<Engine>,
+}
+
+impl Core {
+    /// Opens everything. A catalog without shards gets its first one.
+    pub(crate) async fn open(folder: &Folder, settings: &Settings) -> Result<Self> {
+        let store_settings = store_settings(settings);
+        let catalog_store = Arc::new(open_store(&folder.catalog(), &store_settings).await?);
+        let (env, kept) = (real::env(), catalog_store.clone());
+        let engine = Engine::on(env, EngineSettings::default(), kept).await?;
+        if engine.manager().catalog().shards().await?.is_empty() {
+            engine.manager().add_shard(&first_shard()).await?;
+        }
+        let host = Arc::new(Host::new(folder.shards(), store_settings, engine.clone()));
+        host.open_all().await?;
+        Ok(Self { catalog_store, host, engine })
+    }
+
+    /// Finishes what a crash left half done, and reports what it cannot decide.
+    pub(crate) async fn recover(&self) {
+        let report = match self.engine.manager().reconcile().await {
+            Ok(report) => report,
+            Err(error) => return tracing::error!(%error, "catalog and shards cannot be compared"),
+        };
+        if !report.finished.is_empty() {
+            tracing::info!(operations = ?report.finished, "finished what was left half done");
+        }
+        for (operation, error) in &report.stuck {
+            tracing::warn!(operation, %error, "an operation cannot be finished yet");
+        }
+        for (container, error) in &report.undeleted {
+            tracing::warn!(%container, %error, "a deletion cannot be finished yet");
+        }
+        for shard in &report.ahead {
+            tracing::error!(%shard, "a shard is ahead of the catalog, which was restored from a copy");
+        }
+        if !report.differences.is_empty() {
+            let count = report.differences.len();
+            tracing::error!(count, "catalog and shards differ: `lazuli fsck` says where");
+        }
+    }
+
+    /// Closes all stores, so that the next start is fast.
+    pub(crate) async fn close(self) {
+        self.host.close_all().await;
+        if let Err(error) = self.catalog_store.close().await {
+            tracing::warn!(%error, "the catalog was not closed cleanly");
+        }
+    }
+}
+
+fn store_settings(settings: &Settings) -> StoreSettings {
+    StoreSettings {
+        cache_bytes: settings.cache_bytes,
+        durability: match settings.durability {
+            Durability::Synced => lazuli_store_embedded::Durability::Synced,
+            Durability::Relaxed => lazuli_store_embedded::Durability::Relaxed,
+        },
+        ..StoreSettings::default()
+    }
+}
+
+fn first_shard() -> NewShard {
+    NewShard {
+        name: FIRST_SHARD.to_owned(),
+        location: FIRST_SHARD.to_owned(),
+        region: "local".to_owned(),
+        ..NewShard::default()
+    }
+}

@@ -1,0 +1,134 @@
+//! Where a running server can be reached: on the terminal, in the ready file, and in `admin.json` of the data folder.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::failure::{Failure, Result};
+use crate::folder::{read_small, write_atomically};
+
+/// One address that something listens on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// What is served there, such as `tables`.
+    pub name: &'static str,
+    pub secure: bool,
+    pub address: SocketAddr,
+}
+
+impl Endpoint {
+    pub fn url(&self) -> String {
+        let scheme = if self.secure { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+}
+
+/// The one line that says that everything accepts.
+pub fn ready_line(endpoints: &[Endpoint]) -> String {
+    let all: Vec<_> = endpoints.iter().map(|one| format!("{}={}", one.name, one.url())).collect();
+    format!("lazuli ready {}", all.join(" "))
+}
+
+/// What the ready file says: one address by name; what is served both ways has its HTTPS under `NAME-https`.
+pub fn ready_json(endpoints: &[Endpoint], token_file: Option<&Path>) -> Value {
+    let mut by_name = serde_json::Map::new();
+    for endpoint in endpoints {
+        let mut name = endpoint.name.to_owned();
+        if by_name.contains_key(&name) {
+            name.push_str("-https");
+        }
+        by_name.insert(name, json!(endpoint.url()));
+    }
+    json!({
+        "pid": std::process::id(),
+        "endpoints": by_name,
+        "admin_token_file": token_file,
+    })
+}
+
+/// Writes the ready file.
+pub fn write_ready_file(path: &Path, content: &Value) -> Result<()> {
+    write_atomically(path, &format!("{content:#}\n"), 0o644)
+}
+
+/// `admin.json`: how commands find the server that uses a data folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdminFile {
+    pub url: String,
+}
+
+impl AdminFile {
+    fn path(data: &Path) -> PathBuf {
+        data.join("admin.json")
+    }
+
+    pub(crate) fn write(&self, data: &Path) -> Result<()> {
+        let content = json!({ "url": self.url, "pid": std::process::id() });
+        write_atomically(&Self::path(data), &format!("{content:#}\n"), 0o600)
+    }
+
+    /// The server is gone, so commands need not look for it. If this fails they find nobody there.
+    pub(crate) fn remove(data: &Path) {
+        let _ = std::fs::remove_file(Self::path(data));
+    }
+
+    /// None if no server has written it.
+    pub fn read(data: &Path) -> Result<Option<Self>> {
+        let path = Self::path(data);
+        let Some(text) = read_small(&path)? else { return Ok(None) };
+        let content: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
+        match content["url"].as_str() {
+            Some(url) => Ok(Some(Self { url: url.to_owned() })),
+            None => {
+                let message = format!("{} is damaged", path.display());
+                Err(Failure::new("file-error", message).hint("name the admin API with --admin"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoints() -> Vec<Endpoint> {
+        let address = "127.0.0.1:10002".parse().unwrap();
+        let admin = "127.0.0.1:10010".parse().unwrap();
+        vec![
+            Endpoint { name: "tables", secure: false, address },
+            Endpoint { name: "tables", secure: true, address },
+            Endpoint { name: "admin", secure: false, address: admin },
+        ]
+    }
+
+    #[test]
+    fn the_ready_line_names_every_endpoint() {
+        assert_eq!(
+            ready_line(&endpoints()),
+            "lazuli ready tables=http://127.0.0.1:10002 tables=https://127.0.0.1:10002 \
+             admin=http://127.0.0.1:10010"
+        );
+    }
+
+    #[test]
+    fn the_ready_file_lists_endpoints_by_name() {
+        let content = ready_json(&endpoints(), Some(Path::new("/data/admin-token")));
+        assert_eq!(content["endpoints"]["tables"], "http://127.0.0.1:10002");
+        assert_eq!(content["endpoints"]["tables-https"], "https://127.0.0.1:10002");
+        assert_eq!(content["endpoints"]["admin"], "http://127.0.0.1:10010");
+        assert_eq!(content["admin_token_file"], "/data/admin-token");
+        assert_eq!(content["pid"], std::process::id());
+    }
+
+    #[test]
+    fn commands_find_what_the_server_wrote() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(AdminFile::read(folder.path()).unwrap(), None);
+        let file = AdminFile { url: "http://127.0.0.1:7".to_owned() };
+        file.write(folder.path()).unwrap();
+        assert_eq!(AdminFile::read(folder.path()).unwrap(), Some(file));
+        AdminFile::remove(folder.path());
+        assert_eq!(AdminFile::read(folder.path()).unwrap(), None);
+    }
+}

@@ -1,0 +1,162 @@
+//! The stores that this process has open: that of the catalog, and one per shard.
+//!
+//! A shard that cannot be opened is down: it is reported, and all others serve. Folders of shards that were removed are
+//! put aside under another name and deleted at the next start, when surely nobody reads them any more.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use lazuli_engine::{Engine, Shards};
+use lazuli_shardmap::local::{Identity, LocalMap};
+use lazuli_shardmap::{Shard, ShardId};
+use lazuli_store::{Error, Result, Store};
+use lazuli_store_embedded::{EmbeddedStore, Settings as StoreSettings};
+
+/// The end of the name of a folder whose shard was removed.
+const REMOVED: &str = ".removed";
+/// The longest name of a shard, which is also that of its folder.
+const NAME_CHARS_MAX: usize = 63;
+
+pub(crate) struct Host {
+    folder: PathBuf,
+    settings: StoreSettings,
+    engine: Arc<Engine>,
+    stores: Mutex<BTreeMap<ShardId, Arc<EmbeddedStore>>>,
+    down: Mutex<BTreeMap<ShardId, Error>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What these locks guard is whole after every statement, so a panic elsewhere does not spoil it.
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Opens a store without holding up other tasks: it may have a journal to read.
+pub(crate) async fn open_store(path: &Path, settings: &StoreSettings) -> Result<EmbeddedStore> {
+    let (path, settings) = (path.to_owned(), settings.clone());
+    let opening = tokio::task::spawn_blocking(move || EmbeddedStore::open(path, &settings));
+    opening.await.map_err(|error| Error::internal("store-panicked", error))?
+}
+
+impl Host {
+    pub(crate) fn new(folder: PathBuf, settings: StoreSettings, engine: Arc<Engine>) -> Self {
+        Self { folder, settings, engine, stores: Mutex::default(), down: Mutex::default() }
+    }
+
+    /// The shards in use.
+    pub(crate) fn live(&self) -> &Arc<Shards> {
+        self.engine.shards()
+    }
+
+    /// Opens all shards of the catalog. Those that fail are down, and logged.
+    pub(crate) async fn open_all(&self) -> Result<()> {
+        self.delete_removed();
+        for shard in self.engine.manager().catalog().shards().await? {
+            if let Err(error) = self.open(&shard).await {
+                tracing::error!(shard = shard.name, %error, "a shard cannot be opened and is down");
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens one shard and takes it into use.
+    pub(crate) async fn open(&self, shard: &Shard) -> Result<()> {
+        let opened = self.attach(shard).await;
+        match &opened {
+            Ok(()) => lock(&self.down).remove(&shard.id),
+            Err(error) => lock(&self.down).insert(shard.id, error.clone()),
+        };
+        opened
+    }
+
+    async fn attach(&self, shard: &Shard) -> Result<()> {
+        let catalog = self.engine.manager().catalog();
+        let path = self.path(&shard.location);
+        let holds = catalog.partition_count(shard.id).await?;
+        if holds > 0 && !path.is_dir() {
+            // An empty store in its place would look like a shard that has lost everything.
+            let message = format!("{} is gone; it held {holds} partitions", path.display());
+            return Err(Error::corrupt("shard-gone", message));
+        }
+        let embedded = Arc::new(open_store(&path, &self.settings).await?);
+        let store: Arc<dyn Store> = embedded.clone();
+        if holds == 0 {
+            let identity = Identity { catalog: catalog.id(), shard: shard.id };
+            LocalMap::init(&store, identity).await?;
+        }
+        self.engine.attach(shard, store).await?;
+        lock(&self.stores).insert(shard.id, embedded);
+        Ok(())
+    }
+
+    /// Refuses a name that cannot be that of a folder, and one whose folder is there already.
+    pub(crate) fn check_name(&self, name: &str) -> Result<()> {
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let starts = name.bytes().next().is_some_and(|byte| byte != b'-');
+        if !starts || name.len() > NAME_CHARS_MAX || !name.bytes().all(plain) {
+            let message = "a shard's name has 1 to 63 lower-case letters, digits and dashes";
+            return Err(Error::invalid("name-unfit", message));
+        }
+        let path = self.path(name);
+        if path.exists() {
+            let message = format!("{} exists; choose another name or delete it", path.display());
+            return Err(Error::exists("folder-exists", message));
+        }
+        Ok(())
+    }
+
+    /// Takes a removed shard out of use and puts its folder aside.
+    pub(crate) fn retire(&self, shard: &Shard) -> Result<()> {
+        self.live().remove(shard.id);
+        lock(&self.down).remove(&shard.id);
+        lock(&self.stores).remove(&shard.id);
+        let path = self.path(&shard.location);
+        let aside = self.path(&format!("{}-{}{REMOVED}", shard.location, shard.id));
+        match std::fs::rename(&path, &aside) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                let message = format!("cannot rename {}: {error}", path.display());
+                Err(Error::internal("file-error", message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Why a shard is down; none if it is in use.
+    pub(crate) fn why_down(&self, id: ShardId) -> Option<Error> {
+        lock(&self.down).get(&id).cloned()
+    }
+
+    /// Closes all shards, so that the next start is fast. What cannot be closed is logged: nothing answered is lost.
+    pub(crate) async fn close_all(&self) {
+        let stores = std::mem::take(&mut *lock(&self.stores));
+        for (id, store) in stores {
+            self.live().remove(id);
+            if let Err(error) = store.close().await {
+                tracing::warn!(shard = %id, %error, "a shard was not closed cleanly");
+            }
+        }
+    }
+
+    /// Folders beside those of shards with these names.
+    pub(crate) fn unknown_folders(&self, names: &[String]) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(&self.folder) else { return Vec::new() };
+        let found = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+        found.filter(|name| !name.ends_with(REMOVED) && !names.contains(name)).collect()
+    }
+
+    fn path(&self, location: &str) -> PathBuf {
+        self.folder.join(location)
+    }
+
+    fn delete_removed(&self) {
+        let Ok(entries) = std::fs::read_dir(&self.folder) else { return };
+        for entry in entries.flatten() {
+            if entry.file_name().to_string_lossy().ends_with(REMOVED) {
+                match std::fs::remove_dir_all(entry.path()) {
+                    Ok(()) => tracing::info!(folder = ?entry.path(), "deleted a removed shard"),
+                    Err(error) => tracing::warn!(folder = ?entry.path(), %error, "cannot delete"),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What `/metrics` says: requests, connections, shards, the busiest partitions, the process.
+
+mod page;
+mod process;
+mod requests;
+
+use crate::running::Running;
+use page::Page;
+pub(crate) use requests::Requests;
+
+/// How many partitions of all shards are named: the busiest ones.
+const PARTITIONS_MAX: usize = 50;
+
+impl Running {
+    /// The page of metrics at this moment.
+    pub(crate) async fn metrics(&self) -> String {
+        let mut page = Page::default();
+        let uptime = self.started.elapsed().as_secs_f64();
+        page.single("lazuli_uptime_seconds", "gauge", "Time since the start.", uptime);
+        self.requests.write(&mut page);
+        self.write_connections(&mut page);
+        self.write_shards(&mut page);
+        self.write_partitions(&mut page).await;
+        process::write(&mut page);
+        page.text()
+    }
+
+    fn write_connections(&self, page: &mut Page) {
+        type Figure = fn(&lazuli_http::Counts) -> u64;
+        let families: [(&str, &str, &str, Figure); 5] = [
+            ("lazuli_connections_open", "gauge", "Open connections.", |c| c.connections_open),
+            ("lazuli_connections_total", "counter", "Connections accepted.", |c| c.connections),
+            ("lazuli_panics_total", "counter", "Requests that hit a fault of ours.", |c| c.panics),
+            ("lazuli_timeouts_total", "counter", "Requests that took too long.", |c| c.timeouts),
+            (
+                "lazuli_accept_failures_total",
+                "counter",
+                "Connections refused by the system.",
+                |c| c.accept_failures,
+            ),
+        ];
+        for (name, kind, help, figure) in families {
+            page.family(name, kind, help);
+            for (front, door) in &self.doors {
+                page.sample(name, &[("front", front)], figure(&door.counts()) as f64);
+            }
+        }
+    }
+
+    fn write_shards(&self, page: &mut Page) {
+        type Figure = fn(&lazuli_engine::ShardStats) -> u64;
+        let families: [(&str, &str, &str, Figure); 3] = [
+            ("lazuli_shard_commits_total", "counter", "Batches committed.", |s| s.commits),
+            ("lazuli_shard_transactions_total", "counter", "Transactions in those batches.", |s| {
+                s.transactions
+            }),
+            ("lazuli_shard_partitions_warm", "gauge", "Partitions in use lately.", |s| {
+                s.partitions_warm as u64
+            }),
+        ];
+        let shards = self.host.live().all();
+        for (name, kind, help, figure) in families {
+            page.family(name, kind, help);
+            for shard in &shards {
+                let id = shard.id.to_string();
+                page.sample(name, &[("shard", &id)], figure(&shard.stats()) as f64);
+            }
+        }
+    }
+
+    async fn write_partitions(&self, page: &mut Page) {
+        type Figure = fn(&lazuli_engine::PartitionStats) -> u64;
+        let families: [(&str, &str, &str, Figure); 5] = [
+            ("lazuli_partition_items", "gauge", "Items.", |s| s.counts.items),
+            ("lazuli_partition_bytes", "gauge", "Bytes of keys and values.", |s| s.counts.bytes),
+            ("lazuli_partition_reads_total", "counter", "Reads.", |s| s.reads),
+            ("lazuli_partition_writes_total", "counter", "Writes.", |s| s.writes),
+            ("lazuli_partition_throttled_total", "counter", "Requests over budget.", |s| {
+                s.throttled
+            }),
+        ];
+        let mut busiest = Vec::new();
+        for shard in self.host.live().all() {
+            let stats = shard.busiest_partitions(PARTITIONS_MAX).await.unwrap_or_default();
+            busiest.extend(stats.into_iter().map(|stats| (shard.id, stats)));
+        }
+        busiest.sort_by_key(|(_, stats)| std::cmp::Reverse(stats.reads + stats.writes));
+        busiest.truncate(PARTITIONS_MAX);
+        for (name, kind, help, figure) in families {
+            page.family(name, kind, help);
+            for (shard, stats) in &busiest {
+                let (shard, partition) = (shard.to_string(), stats.partition.to_string());
+                let labels = [("shard", shard.as_str()), ("partition", partition.as_str())];
+                page.sample(name, &labels, figure(stats) as f64);
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Start and stop of a server, in one visible order.
+//!
+//! Start: folder and lock, catalog and shards, what a crash left half done, accounts, certificate, listeners, ready.
+//! Stop: listeners, requests in progress, background work, stores, lock.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lazuli_env::BoxFuture;
+use lazuli_http::{Door, Request, Response, Stop, Stopper, Tls, serve, stopper};
+use lazuli_shapes::record::Records;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use crate::admin::Admin;
+use crate::core::Core;
+use crate::endpoints::{AdminFile, Endpoint, ready_json, write_ready_file};
+use crate::failure::{Failure, Result};
+use crate::folder::Folder;
+use crate::metrics::Requests;
+use crate::registry::Registry;
+use crate::running::Running;
+use crate::settings::{Settings, TlsMode};
+use crate::{tls, token};
+
+/// Connections of the admin API at the same time.
+const ADMIN_CONNECTIONS_MAX: usize = 64;
+/// How long an admin request may take: checking all keys is the longest one.
+const ADMIN_REQUEST_TIMEOUT: Duration = Duration::from_secs(3600);
+
+/// A server that accepts requests until it is stopped.
+pub struct Server {
+    endpoints: Vec<Endpoint>,
+    stopper: Stopper,
+    serving: JoinSet<()>,
+    core: Core,
+    folder: Folder,
+}
+
+impl Server {
+    /// Starts a server. When this returns all listeners accept.
+    pub async fn start(settings: Settings) -> Result<Self> {
+        let folder = Folder::open(&settings.data)?;
+        let core = Core::open(&folder, &settings).await?;
+        core.recover().await;
+        let loopback = settings.host.is_loopback();
+        let catalog = core.engine.manager().catalog().clone();
+        let given = settings.accounts.clone();
+        let accounts = Arc::new(Registry::load(catalog, given, loopback).await?);
+        let token = match &settings.admin_token {
+            Some(token) => token.clone(),
+            None => token::read_or_make(folder.path())?,
+        };
+        let tables = Gate::tables(&settings, &folder).await?;
+        let admin = Gate::admin(&settings).await?;
+        let running = Arc::new(Running {
+            started: Instant::now(),
+            durability: settings.durability,
+            endpoints: [tables.endpoints(), admin.endpoints()].concat(),
+            engine: core.engine.clone(),
+            host: core.host.clone(),
+            accounts,
+            requests: Arc::new(Requests::default()),
+            doors: vec![(tables.name, tables.door.clone()), (admin.name, admin.door.clone())],
+        });
+        core.engine.start();
+        let (stopper, stop) = stopper();
+        let mut serving = JoinSet::new();
+        let endpoints = running.endpoints.clone();
+        let handler = tables_front(&settings, &running);
+        tables.open(&mut serving, &stop, handler);
+        let api = Arc::new(Admin::new(running, token));
+        admin.open(&mut serving, &stop, move |request| api.clone().handle(request));
+        announce(&settings, &folder, &endpoints)?;
+        Ok(Self { endpoints, stopper, serving, core, folder })
+    }
+
+    pub fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
+    }
+
+    /// Stops accepting, lets requests in progress finish for a while, and closes everything.
+    pub async fn stop(mut self) {
+        self.stopper.stop();
+        while self.serving.join_next().await.is_some() {}
+        AdminFile::remove(self.folder.path());
+        self.core.close().await;
+    }
+}
+
+/// The Tables front, with every answer counted.
+fn tables_front(
+    settings: &Settings,
+    running: &Arc<Running>,
+) -> impl Fn(Request) -> BoxFuture<'static, Response> + Send + Sync + 'static {
+    let records = Records::new(running.engine.clone());
+    let limits = lazuli_tables::Limits {
+        body_bytes_max: settings.limits.body_bytes,
+        ..lazuli_tables::Limits::default()
+    };
+    let front = lazuli_tables::handler(records, running.accounts.signing(), limits);
+    let requests = running.requests.clone();
+    move |request| {
+        let (began, answer) = (Instant::now(), front(request));
+        let requests = requests.clone();
+        Box::pin(async move {
+            let response = answer.await;
+            let operation = response.operation.unwrap_or("unknown");
+            requests.observe(TABLES, operation, response.status.as_u16(), began.elapsed());
+            response
+        })
+    }
+}
+
+/// Tells commands and whoever waits where the server is.
+fn announce(settings: &Settings, folder: &Folder, endpoints: &[Endpoint]) -> Result<()> {
+    if let Some(admin) = endpoints.iter().find(|endpoint| endpoint.name == ADMIN) {
+        AdminFile { url: admin.url() }.write(folder.path())?;
+    }
+    let Some(path) = &settings.ready_file else { return Ok(()) };
+    let token_file = std::path::absolute(token::path(folder.path())).ok();
+    let kept = token_file.filter(|_| settings.admin_token.is_none());
+    write_ready_file(path, &ready_json(endpoints, kept.as_deref()))
+}
+
+const TABLES: &str = "tables";
+const ADMIN: &str = "admin";
+
+/// A listener that is bound and not yet served.
+struct Gate {
+    name: &'static str,
+    listener: TcpListener,
+    address: SocketAddr,
+    door: Arc<Door>,
+    tls: Option<Tls>,
+    mode: TlsMode,
+}
+
+impl Gate {
+    async fn tables(settings: &Settings, folder: &Folder) -> Result<Self> {
+        let tls = tls::load(&settings.tls, settings.host, folder)?;
+        let address = SocketAddr::new(settings.host, settings.table_port);
+        let limits = settings.http_limits();
+        Self::bind(TABLES, address, limits, tls, settings.tls.mode).await
+    }
+
+    /// Always on loopback, always plain: the token never leaves the machine.
+    async fn admin(settings: &Settings) -> Result<Self> {
+        let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), settings.admin_port);
+        let limits = lazuli_http::Limits {
+            connections_max: ADMIN_CONNECTIONS_MAX,
+            request_timeout: ADMIN_REQUEST_TIMEOUT,
+            ..settings.http_limits()
+        };
+        Self::bind(ADMIN, address, limits, None, TlsMode::Off).await
+    }
+
+    async fn bind(
+        name: &'static str,
+        address: SocketAddr,
+        limits: lazuli_http::Limits,
+        tls: Option<Tls>,
+        mode: TlsMode,
+    ) -> Result<Self> {
+        let cannot = |error: std::io::Error| {
+            Failure::new("cannot-listen", format!("cannot listen on {address} for {name}: {error}"))
+                .hint("another process may use the port; 0 takes any free one")
+        };
+        let listener = TcpListener::bind(address).await.map_err(cannot)?;
+        let address = listener.local_addr().map_err(cannot)?;
+        let tls = match mode {
+            TlsMode::Beside => tls.map(Tls::beside_plain),
+            TlsMode::Off | TlsMode::Only => tls,
+        };
+        Ok(Self { name, listener, address, door: Door::new(limits), tls, mode })
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        let one = |secure| Endpoint { name: self.name, secure, address: self.address };
+        match self.mode {
+            TlsMode::Off => vec![one(false)],
+            TlsMode::Beside => vec![one(false), one(true)],
+            TlsMode::Only => vec![one(true)],
+        }
+    }
+
+    fn open<H, F>(self, serving: &mut JoinSet<()>, stop: &Stop, handler: H)
+    where
+        H: Fn(Request) -> F + Send + Sync + 'static,
+        F: Future<Output = Response> + Send + 'static,
+    {
+        serving.spawn(serve(self.listener, self.tls, self.door, handler, stop.clone()));
+    }
+}
