@@ -72,24 +72,12 @@ impl Manager {
             if report.unreachable.iter().any(|(id, _)| *id == shard.id) {
                 continue;
             }
-            self.forget_clean(shard.id).await?;
+            self.reconcile_garbage(shard.id).await?;
             if self.local(shard.id)?.seen()? > version {
                 report.ahead.push(shard.id);
             }
             report.differences.extend(self.detect(shard.id).await?);
         }
         Ok(report)
-    }
-
-    /// Garbage that a shard no longer has is deleted, though nobody lived to tell the catalog.
-    async fn forget_clean(&self, shard: ShardId) -> Result<()> {
-        let known = self.catalog().garbage().await?;
-        let left = self.local(shard)?.garbage().await?;
-        for garbage in known.iter().filter(|garbage| garbage.shard == shard) {
-            if !left.contains(garbage) {
-                self.garbage_done(garbage).await?;
-            }
-        }
-        Ok(())
     }
 }

@@ -204,6 +204,13 @@ impl Draft {
         self.put(keys::routed(keys::ROUTE, container, route), Some(encode(&locked)));
     }
 
+    pub(crate) fn put_garbage(&mut self, garbage: &Garbage) {
+        let Garbage { id, shard, container, routes } = garbage;
+        self.head.next_garbage = self.head.next_garbage.max(id + 1);
+        let key = keys::garbage(*container, *shard, &routes.start);
+        self.put(key, Some(encode(garbage)));
+    }
+
     pub(crate) fn drop_garbage(&mut self, garbage: &Garbage) {
         let Garbage { shard, container, routes, .. } = garbage;
         self.put(keys::garbage(*container, *shard, &routes.start), None);
@@ -246,8 +253,7 @@ impl Draft {
             for old in self.view().garbage_in(*container, *shard, routes, usize::MAX).await? {
                 self.drop_garbage(&old);
             }
-            let key = keys::garbage(*container, *shard, &routes.start);
-            self.put(key, Some(encode(garbage)));
+            self.put_garbage(garbage);
         }
         match &operation.change {
             ContainerChange::Touch => {

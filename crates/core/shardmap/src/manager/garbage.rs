@@ -6,9 +6,9 @@
 
 use lazuli_store::Result;
 
-use super::Manager;
-use crate::Garbage;
+use super::{Manager, unclaimed};
 use crate::catalog::{Change, Decision, Draft};
+use crate::{Garbage, ShardId};
 
 impl Manager {
     /// Data that is to be deleted, on all shards. Slices are deleted under [`crate::LocalMap::garbage_guard`].
@@ -20,6 +20,53 @@ impl Manager {
     pub async fn garbage_done(&self, garbage: &Garbage) -> Result<()> {
         self.local(garbage.shard)?.garbage_done(garbage.id).await?;
         self.run(&GarbageDone { garbage }).await
+    }
+
+    /// Makes catalog and shard agree on garbage. What only the catalog knows is deleted, though nobody lived to tell it.
+    /// What only the shard knows was forgotten with a restore of the catalog: it is adopted, unless a partition owns those
+    /// routes now.
+    pub(crate) async fn reconcile_garbage(&self, shard: ShardId) -> Result<()> {
+        let local = self.local(shard)?;
+        // The shard knows garbage before the catalog does and forgets it first, so it is asked before and after.
+        let earlier = local.garbage().await?;
+        let pending = self.catalog.operations().await?;
+        let known = self.catalog.garbage().await?;
+        let later = local.garbage().await?;
+        for garbage in known.iter().filter(|garbage| garbage.shard == shard) {
+            if !later.contains(garbage) {
+                self.garbage_done(garbage).await?;
+            }
+        }
+        let is_pending = |garbage: &Garbage| pending.iter().any(|it| it.garbage.contains(garbage));
+        for garbage in earlier {
+            if later.contains(&garbage)
+                && !known.contains(&garbage)
+                && !is_pending(&garbage)
+                && !self.run(&Adopt { garbage: &garbage }).await?
+            {
+                local.garbage_done(garbage.id).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Adopt<'a> {
+    garbage: &'a Garbage,
+}
+
+impl Change for Adopt<'_> {
+    type Output = bool;
+
+    async fn decide(&self, draft: &mut Draft) -> Decision<bool> {
+        let Garbage { shard, container, routes, .. } = self.garbage;
+        unclaimed(draft.view(), *container, routes).await?;
+        let entries = draft.view().entries(*container, routes, usize::MAX).await?;
+        if entries.iter().any(|entry| entry.partition.shard == *shard) {
+            return Ok(false);
+        }
+        draft.put_garbage(self.garbage);
+        Ok(true)
     }
 }
 

@@ -3,6 +3,8 @@
 #![allow(dead_code, unreachable_pub, reason = "every suite uses its own part of the world")]
 #![allow(clippy::unwrap_used, reason = "a panic is the report of a failed test")]
 
+pub mod cases;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -76,6 +78,10 @@ pub struct Disks {
 }
 
 impl Disks {
+    pub fn shard(&self, id: ShardId) -> MemStore {
+        self.shards.lock().unwrap()[&id].clone()
+    }
+
     pub async fn copy(&self) -> Arc<Self> {
         let mut shards = BTreeMap::new();
         let originals = self.shards.lock().unwrap().clone();
@@ -130,10 +136,19 @@ impl World {
 
     /// A process that starts on these disks.
     pub async fn open(disks: Arc<Disks>, crash: Arc<Crash>) -> Self {
-        let env = lazuli_env::real::env();
+        Self::open_in(lazuli_env::real::env(), disks, crash.clone(), crash).await
+    }
+
+    /// The same in given surroundings, with a plan that may do more than crash.
+    pub async fn open_in(
+        env: Env,
+        disks: Arc<Disks>,
+        crash: Arc<Crash>,
+        plan: Arc<dyn Plan>,
+    ) -> Self {
         Catalog::init(Arc::new(disks.catalog.clone()), env.clone()).await.unwrap();
         let faulty = |store: MemStore| -> Arc<dyn Store> {
-            Arc::new(FaultyStore::new(Arc::new(store), crash.clone(), env.clone()))
+            Arc::new(FaultyStore::new(Arc::new(store), plan.clone(), env.clone()))
         };
         let catalog = Catalog::open(faulty(disks.catalog.clone()), env.clone()).await.unwrap();
         let shards = Arc::new(Shards::default());
@@ -214,10 +229,15 @@ impl World {
 
     /// The partition that holds this key of a list or range map.
     pub async fn at(&self, container: &str, key: &str) -> Partition {
-        let container = self.catalog().container_named(container).await.unwrap();
+        self.find(container, key).await.unwrap()
+    }
+
+    pub async fn find(&self, container: &str, key: &str) -> Result<Partition> {
+        let container = self.catalog().container_named(container).await?;
         let routes = KeyRange::prefix(text(key));
-        let found = self.catalog().partitions_in(container.id, &routes, 1).await.unwrap();
-        found[0].partition.clone()
+        let found = self.catalog().partitions_in(container.id, &routes, 1).await?;
+        let none = || Error::not_found("mapping-not-found", "no partition holds the key");
+        found.into_iter().next().map(|entry| entry.partition).ok_or_else(none)
     }
 
     /// Everything the catalog knows that is not a version.
