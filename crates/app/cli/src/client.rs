@@ -104,18 +104,6 @@ pub(crate) fn settings(target: &Target) -> Result<Settings> {
     Ok(Settings::read(&flags.sources().texts()?)?)
 }
 
-/// A piece of a path, with everything but plain letters and digits escaped.
-pub(crate) fn escape(text: &str) -> String {
-    text.bytes()
-        .map(|byte| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
-                char::from(byte).to_string()
-            }
-            other => format!("%{other:02X}"),
-        })
-        .collect()
-}
-
 fn parse(url: &str) -> Result<(SocketAddr, String)> {
     let wrong = || Failure::usage(format!("`{url}` is no address such as http://127.0.0.1:10010"));
     let rest = url.strip_prefix("http://").ok_or_else(wrong)?;
@@ -154,11 +142,6 @@ mod tests {
         for bad in [&b""[..], b"HTTP/1.1 200", b"SSH-2.0\r\n\r\n", b"HTTP/1.1 \r\n\r\n"] {
             assert_eq!(split(bad), None);
         }
-    }
-
-    #[test]
-    fn path_pieces_are_escaped() {
-        assert_eq!(escape("tables/my account/ü"), "tables%2Fmy%20account%2F%C3%BC");
     }
 
     #[test]

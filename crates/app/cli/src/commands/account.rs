@@ -1,9 +1,10 @@
 //! `lazuli account …`: names and keys of clients.
 
+use lazuli_http::uri::percent_encode;
 use serde_json::json;
 
 use crate::args::{AccountCommand, Target};
-use crate::client::{Client, escape};
+use crate::client::Client;
 use crate::failure::Result;
 use crate::output::{self, cell, rows};
 
@@ -37,7 +38,7 @@ fn create(name: &str, target: &Target) -> Result<()> {
 }
 
 fn rotate_key(name: &str, key: u64, target: &Target) -> Result<()> {
-    let path = format!("/v1/accounts/{}/rotate-key", escape(name));
+    let path = format!("/v1/accounts/{}/rotate-key", percent_encode(name));
     let answer = Client::find(target)?.post(&path, &json!({ "key": key }))?;
     output::changed(target.json, &answer, || {
         let field = format!("key{key}");

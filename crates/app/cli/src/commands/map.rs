@@ -1,9 +1,10 @@
 //! `lazuli map …` and `lazuli partition …`: how keys are spread.
 
+use lazuli_http::uri::percent_encode;
 use serde_json::Value;
 
 use crate::args::{MapCommand, PartitionCommand, Target};
-use crate::client::{Client, escape};
+use crate::client::Client;
 use crate::failure::Result;
 use crate::output::{self, cell, rows};
 
@@ -41,7 +42,7 @@ fn list(target: &Target) -> Result<()> {
 
 fn show(name: &str, target: &Target) -> Result<()> {
     let client = Client::find(target)?;
-    let mut map = client.get(&format!("/v1/maps/{}", escape(name)))?;
+    let mut map = client.get(&format!("/v1/maps/{}", percent_encode(name)))?;
     let partitions = partitions(&client, Some(name), None)?;
     if target.json {
         map["partitions"] = partitions;
@@ -69,10 +70,10 @@ fn partitions(client: &Client, map: Option<&str>, shard: Option<&str>) -> Result
     let mut all = Vec::new();
     let mut after = String::new();
     loop {
-        let mut path = format!("/v1/partitions?after={}", escape(&after));
+        let mut path = format!("/v1/partitions?after={}", percent_encode(&after));
         for (name, value) in [("map", map), ("shard", shard)] {
             if let Some(value) = value {
-                path.push_str(&format!("&{name}={}", escape(value)));
+                path.push_str(&format!("&{name}={}", percent_encode(value)));
             }
         }
         let mut page = client.get(&path)?;

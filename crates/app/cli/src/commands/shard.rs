@@ -1,9 +1,10 @@
 //! `lazuli shard …`: the stores that partitions live on.
 
+use lazuli_http::uri::percent_encode;
 use serde_json::{Value, json};
 
 use crate::args::{Keep, ShardCommand, Target};
-use crate::client::{Client, escape};
+use crate::client::Client;
 use crate::failure::{Failure, Result};
 use crate::output::{self, cell, rows};
 
@@ -37,7 +38,7 @@ fn add(name: &str, region: &str, labels: &[String], target: &Target) -> Result<(
 }
 
 fn remove(name: &str, target: &Target) -> Result<()> {
-    let answer = Client::find(target)?.delete(&format!("/v1/shards/{}", escape(name)))?;
+    let answer = Client::find(target)?.delete(&format!("/v1/shards/{}", percent_encode(name)))?;
     output::changed(target.json, &answer, || format!("removed shard {name}"));
     Ok(())
 }
@@ -47,7 +48,7 @@ fn repair(name: &str, keep: Keep, target: &Target) -> Result<()> {
         Keep::Catalog => json!({ "keep": "catalog" }),
         Keep::Shard => json!({ "keep": "shard" }),
     };
-    let path = format!("/v1/shards/{}/repair", escape(name));
+    let path = format!("/v1/shards/{}/repair", percent_encode(name));
     let answer = Client::find(target)?.post(&path, &body)?;
     let left = answer["differences_left"].as_u64().unwrap_or(0);
     output::changed(target.json, &answer, || {

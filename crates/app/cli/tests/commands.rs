@@ -1,0 +1,165 @@
+//! Commands on a running server: what they print, what they change, and what they refuse.
+
+#![allow(clippy::unwrap_used, reason = "a panic in a test is the failure report")]
+
+mod program;
+
+use program::{ACCOUNT, PUBLISHED_KEY, Server, lazuli, run, stderr, stdout};
+use serde_json::Value;
+
+const TABLES: &str = "/devstoreaccount1/Tables";
+
+fn create_table(server: &Server) {
+    let created = server.tables(PUBLISHED_KEY, "POST", TABLES, r#"{"TableName":"things"}"#);
+    assert_eq!(created.0, 201, "{}", created.1);
+    for row in 0..10 {
+        let entity = format!(r#"{{"PartitionKey":"p","RowKey":"{row}"}}"#);
+        let path = "/devstoreaccount1/things";
+        assert_eq!(server.tables(PUBLISHED_KEY, "POST", path, &entity).0, 201);
+    }
+}
+
+#[test]
+fn shards_are_listed_added_and_removed_while_the_server_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    assert_eq!(
+        server.command(&["shard", "list"]),
+        "ID  NAME        REGION  LABELS  PARTITIONS  STATE\n\
+         1   shard-0001  local   -       0           online\n"
+    );
+    let add = ["shard", "add", "fast", "--region", "berlin", "--label", "disk=ssd"];
+    assert_eq!(server.command(&add), "added shard fast with id 2\n");
+    let refused = run(folder.path(), &["shard", "add", "fast"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert_eq!(stderr(&refused), "error: there is a shard named fast (shard-exists)\n");
+    let listed = server.json(&["shard", "list"]);
+    assert_eq!(listed["shards"][1]["region"], "berlin");
+    assert_eq!(listed["shards"][1]["labels"]["disk"], "ssd");
+
+    create_table(&server);
+    let refused = run(folder.path(), &["shard", "remove", "shard-0001"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("shard-not-empty"), "{}", stderr(&refused));
+    assert_eq!(server.command(&["shard", "remove", "fast"]), "removed shard fast\n");
+    // The name is free again, with a new number.
+    assert_eq!(server.command(&["shard", "add", "fast"]), "added shard fast with id 3\n");
+    assert_eq!(run(folder.path(), &["shard", "add", "../fast"]).status.code(), Some(1));
+    assert_eq!(run(folder.path(), &["shard", "add", "x", "--label", "y"]).status.code(), Some(2));
+}
+
+#[test]
+fn maps_and_partitions_are_shown_with_their_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    create_table(&server);
+    let maps = server.json(&["map", "list"]);
+    let name = maps["maps"][0]["name"].as_str().unwrap();
+    assert_eq!(maps["maps"][0]["partitions"], 1);
+    let shown = server.json(&["map", "show", name]);
+    assert_eq!(shown["partitions"][0]["items"], 10);
+    assert_eq!(shown["partitions"][0]["writes"], 10);
+    assert_eq!(shown["partitions"][0]["shard"], "shard-0001");
+    let text = server.command(&["map", "show", name]);
+    assert!(text.contains("kind        range\n"), "{text}");
+    let listed = server.json(&["partition", "list", "--map", name, "--shard", "shard-0001"]);
+    assert_eq!(listed["partitions"], shown["partitions"]);
+    let refused = run(folder.path(), &["map", "show", "nothing"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let expected = "error: there is no map nothing (not-found)\n\
+                    hint: `lazuli map list` lists those there are\n";
+    assert_eq!(stderr(&refused), expected);
+}
+
+#[test]
+fn a_rotated_key_takes_effect_at_once_and_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Server::start(folder.path());
+    assert_eq!(server.tables(PUBLISHED_KEY, "GET", TABLES, "").0, 200);
+    let rotated = server.json(&["account", "rotate-key", ACCOUNT, "--key", "1"]);
+    let key = rotated["key1"].as_str().unwrap().to_owned();
+    for restart in [false, true] {
+        if restart {
+            server.signal("-TERM");
+            server.wait();
+            server = Server::start(folder.path());
+        }
+        assert_eq!(server.tables(PUBLISHED_KEY, "GET", TABLES, "").0, 403);
+        assert_eq!(server.tables(&key, "GET", TABLES, "").0, 200);
+    }
+}
+
+#[test]
+fn accounts_are_created_with_two_keys_and_listed_without_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let created = server.json(&["account", "create", "mine"]);
+    let keys: Vec<&str> =
+        ["key1", "key2"].into_iter().map(|key| created[key].as_str().unwrap()).collect();
+    assert_ne!(keys[0], keys[1]);
+    let listed = server.command(&["account", "list"]);
+    assert_eq!(
+        listed,
+        "NAME              FROM\ndevstoreaccount1  published\nmine              catalog\n"
+    );
+    let with_keys = server.command(&["account", "list", "--keys"]);
+    assert!(with_keys.contains(keys[0]) && with_keys.contains(keys[1]));
+    for name in ["mine", "Not-Fit"] {
+        assert_eq!(run(folder.path(), &["account", "create", name]).status.code(), Some(1));
+    }
+    let log = std::fs::read_to_string(folder.path().join("stderr.txt")).unwrap();
+    assert!(!log.contains(keys[0]) && !log.contains(keys[1]));
+}
+
+#[test]
+fn fsck_checks_a_running_server_and_a_data_folder_at_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Server::start(folder.path());
+    create_table(&server);
+    let online = server.json(&["fsck"]);
+    assert_eq!(online["findings"], Value::Array(vec![]));
+    assert!(online["items"].as_u64().unwrap() >= 10);
+    server.signal("-KILL");
+    server.wait();
+    let offline = run(folder.path(), &["fsck", "--json"]);
+    assert!(offline.status.success(), "{}", stderr(&offline));
+    let offline: Value = serde_json::from_str(&stdout(&offline)).unwrap();
+    assert_eq!(offline["items"], online["items"]);
+    std::fs::create_dir(folder.path().join("lazuli-data/shards/stray")).unwrap();
+    let found = run(folder.path(), &["fsck"]);
+    assert_eq!(found.status.code(), Some(1));
+    assert!(stdout(&found).contains("folder-unknown"), "{}", stdout(&found));
+    assert_eq!(stderr(&found), "error: 1 finding\n");
+    let none = run(folder.path(), &["fsck", "--data", "nowhere"]);
+    assert_eq!(none.status.code(), Some(1));
+    assert!(!folder.path().join("nowhere").exists(), "a check makes nothing");
+}
+
+#[test]
+fn commands_say_what_to_do_when_there_is_no_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = run(folder.path(), &["shard", "list"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let text = stderr(&refused);
+    assert!(text.contains("no server runs on ./lazuli-data"), "{text}");
+    assert!(text.contains("hint: start one with `lazuli serve`"), "{text}");
+}
+
+#[test]
+fn a_server_is_found_by_address_and_token_as_well() {
+    let folder = tempfile::tempdir().unwrap();
+    let token = [("LAZULI_ADMIN_TOKEN", "0123456789abcdef")];
+    let server = Server::start_with(folder.path(), &[], &token);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let url = format!("http://{}", server.endpoint("admin"));
+    let status = ["status", "--admin", &url];
+    assert_eq!(run(elsewhere.path(), &status).status.code(), Some(1));
+    let answered = lazuli(elsewhere.path(), &status).envs(token).output().unwrap();
+    assert!(answered.status.success(), "{}", stderr(&answered));
+    let mut by_variable = lazuli(elsewhere.path(), &["status"]);
+    by_variable.envs(token).env("LAZULI_ADMIN", &url);
+    assert!(by_variable.output().unwrap().status.success());
+    let wrong = [("LAZULI_ADMIN_TOKEN", "fedcba9876543210")];
+    let refused = lazuli(elsewhere.path(), &status).envs(wrong).output().unwrap();
+    assert!(!refused.status.success());
+}
