@@ -56,15 +56,19 @@ impl Inner {
         versions.drain(..last_seen);
     }
 
+    /// The keys of a range with all their versions.
+    fn within(&self, range: &KeyRange) -> impl DoubleEndedIterator<Item = (&Bytes, &Versions)> {
+        // A map does not take a range that ends before it begins.
+        let start = range.start.clone();
+        let end = range.end.clone().map(|end| end.max(start.clone()));
+        let end = end.map_or(Bound::Unbounded, Bound::Excluded);
+        self.keys.range::<Bytes, _>((Bound::Included(start), end))
+    }
+
     fn scan(&self, range: &KeyRange, at: u64, direction: Direction, limit: PageLimit) -> Page {
-        if range.is_empty() {
-            return Page::default();
-        }
-        let end = range.end.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
-        let keys = self.keys.range::<Bytes, _>((Bound::Included(&range.start), end));
         match direction {
-            Direction::Forward => fill(keys, at, limit),
-            Direction::Backward => fill(keys.rev(), at, limit),
+            Direction::Forward => fill(self.within(range), at, limit),
+            Direction::Backward => fill(self.within(range).rev(), at, limit),
         }
     }
 }
@@ -154,10 +158,14 @@ impl Store for MemStore {
         Box::pin(async move {
             let mut inner = self.lock();
             let now = inner.version;
-            let limit = PageLimit { items: keys_max, bytes: usize::MAX };
-            let page = inner.scan(range, now, Direction::Forward, limit);
-            let count = page.items.len();
-            inner.apply(page.items.into_iter().map(|(key, _)| Write::Delete(key)).collect());
+            // Not a page: whoever gets fewer than asked for takes the range to be empty.
+            let live = |(key, versions): (&Bytes, &Versions)| {
+                Inner::visible(versions, now).is_some().then(|| Write::Delete(key.clone()))
+            };
+            let deletions: Vec<Write> =
+                inner.within(range).filter_map(live).take(keys_max).collect();
+            let count = deletions.len();
+            inner.apply(deletions);
             Ok(count)
         })
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use lazuli_env::BoxFuture;
 
-use crate::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::limits::{KEY_BYTES_MAX, PAGE_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::{Direction, KeyRange, Kind, PageLimit, Reader, Store, Write};
 
 /// A case gets a fresh store and panics if the store breaks the contract.
@@ -35,6 +35,9 @@ pub const CASES: &[(&str, Case)] = &[
     ("ingested_items_are_read_back", |s| Box::pin(ingested_items_are_read_back(s))),
     ("ingest_refuses_unsorted_items", |s| Box::pin(ingest_refuses_unsorted_items(s))),
     ("a_range_is_deleted_in_slices", |s| Box::pin(a_range_is_deleted_in_slices(s))),
+    ("deleting_a_range_counts_more_than_a_page", |s| {
+        Box::pin(deleting_a_range_counts_more_than_a_page(s))
+    }),
     ("size_grows_with_the_data", |s| Box::pin(size_grows_with_the_data(s))),
 ];
 
@@ -265,6 +268,15 @@ async fn a_range_is_deleted_in_slices(store: Arc<dyn Store>) {
     assert_eq!(deleted, 50);
     let seen = keys_of(&*store.snapshot(), &KeyRange::all(), Direction::Forward).await;
     assert_eq!(seen, (0..10).chain(60..100).map(key).collect::<Vec<_>>());
+}
+
+async fn deleting_a_range_counts_more_than_a_page(store: Arc<dyn Store>) {
+    let large = vec![1; PAGE_BYTES_MAX / 2];
+    for n in 0..5 {
+        commit(&store, vec![put(key(n), large.clone())]).await;
+    }
+    assert_eq!(store.delete_range(&KeyRange::all(), 4).await.expect("delete"), 4);
+    assert_eq!(store.delete_range(&KeyRange::all(), 4).await.expect("delete"), 1);
 }
 
 async fn size_grows_with_the_data(store: Arc<dyn Store>) {

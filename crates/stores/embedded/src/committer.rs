@@ -4,7 +4,6 @@
 //! Because nothing else writes, the guards that it has seen stay as it knows them, and a snapshot that it takes between
 //! two batches never shows half of one.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,7 +11,7 @@ use bytes::Bytes;
 use fjall::{AbstractTree, OwnedWriteBatch, PersistMode};
 use lazuli_store::{Error, Result, Write};
 
-use crate::error::from_engine;
+use crate::guards::Guards;
 use crate::marker::{Answered, Marker};
 use crate::queue::{Job, Queue, Taken};
 use crate::settings::{Durability, RELAXED_SYNC_MS_MAX};
@@ -20,8 +19,6 @@ use crate::state::State;
 
 /// A group ends before the commit that would take it over this size, so that none waits long for others.
 const GROUP_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// How many guards are remembered. All are forgotten when there are more.
-const GUARDS_KNOWN_MAX: usize = 16 * 1024;
 /// The engine halts writers at 4 memtables that wait to be written out, and at 30 runs of tables that wait to be merged,
 /// and does not notice there if its workers have failed. Waiting below that, and looking, keeps a failure from becoming
 /// a hang.
@@ -34,8 +31,7 @@ pub(crate) struct Committer {
     queue: Arc<Queue>,
     durability: Durability,
     answered: Answered,
-    /// Whether each key that was a guard lately exists, with the effect of the group that is being built.
-    guards: HashMap<Bytes, bool>,
+    guards: Guards,
     /// The last batch that was written.
     number: u64,
     /// The last batch that is on disk for certain.
@@ -56,7 +52,7 @@ impl Committer {
             queue,
             durability,
             answered,
-            guards: HashMap::new(),
+            guards: Guards::default(),
             number,
             // Opening the store synced what it found.
             synced: number,
@@ -113,7 +109,7 @@ impl Committer {
         let marker = Marker {
             number: self.number + 1,
             synced: self.synced,
-            sequence_least: self.state.published().seqno(),
+            sequence_least: self.state.published().snapshot.seqno(),
         };
         let items = group.iter().map(|job| job.writes.len()).sum::<usize>() + 1;
         let mut batch = OwnedWriteBatch::with_capacity(self.state.db.clone(), items);
@@ -121,7 +117,7 @@ impl Committer {
         batch.insert(&self.state.keyspace, key, Bytes::copy_from_slice(&marker.encode()));
         let mut waiting = Vec::with_capacity(group.len());
         for mut job in group {
-            if job.guards.iter().all(|guard| self.guards.get(guard) == Some(&true)) {
+            if job.guards.iter().all(|guard| self.guards.exists(guard)) {
                 self.add(&mut batch, std::mem::take(&mut job.writes));
                 waiting.push(job);
             } else {
@@ -140,16 +136,8 @@ impl Committer {
     /// Learns whether the guards of a group exist, before any effect of the group, and waits while the engine is behind.
     fn prepare(&mut self, group: &[Job]) -> Result<()> {
         self.state.check()?;
-        if self.guards.len() > GUARDS_KNOWN_MAX {
-            self.guards.clear();
-        }
-        for guard in group.iter().flat_map(|job| &job.guards) {
-            if !self.guards.contains_key(guard) {
-                let exists = self.state.keyspace.contains_key(guard);
-                let exists = exists.map_err(|error| from_engine(&error))?;
-                self.guards.insert(guard.clone(), exists);
-            }
-        }
+        let guards = group.iter().flat_map(|job| &job.guards);
+        self.guards.learn(guards, |guard| self.state.keyspace.contains_key(guard))?;
         while self.is_behind() {
             self.state.check_engine()?;
             std::thread::sleep(Duration::from_millis(STALL_LOOK_MS));
@@ -165,9 +153,7 @@ impl Committer {
 
     fn add(&mut self, batch: &mut OwnedWriteBatch, writes: Vec<Write>) {
         for write in writes {
-            if let Some(exists) = self.guards.get_mut(write.key()) {
-                *exists = matches!(write, Write::Put(..));
-            }
+            self.guards.note(&write);
             match write {
                 Write::Put(key, value) => batch.insert(&self.state.keyspace, key, value),
                 Write::Delete(key) => batch.remove(&self.state.keyspace, key),
@@ -183,7 +169,7 @@ impl Committer {
         };
         batch.durability(Some(mode)).commit().map_err(|error| self.state.fail(&error))?;
         self.number = number;
-        self.state.publish();
+        self.state.publish(self.guards.show());
         match self.durability {
             Durability::Synced => self.note_synced(),
             Durability::Relaxed => Ok(()),

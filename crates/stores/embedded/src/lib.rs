@@ -8,6 +8,7 @@
 
 mod committer;
 mod error;
+mod guards;
 mod journal;
 mod layout;
 mod manifest;

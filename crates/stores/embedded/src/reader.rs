@@ -4,7 +4,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fjall::{Guard, Readable, Snapshot};
+use fjall::{Guard, Readable};
 use lazuli_env::BoxFuture;
 use lazuli_store::{
     Direction, Error, KeyRange, Page, PageLimit, Reader, Result, Txn, Write, check_sizes,
@@ -12,25 +12,28 @@ use lazuli_store::{
 
 use crate::error::from_engine;
 use crate::queue::Queue;
-use crate::state::State;
+use crate::state::{Published, State};
 
 /// The store as it was after some batch.
 pub(crate) struct View {
     state: Arc<State>,
-    snapshot: Arc<Snapshot>,
+    published: Arc<Published>,
 }
 
 impl View {
     pub(crate) fn newest(state: &Arc<State>) -> Self {
-        Self { snapshot: state.published(), state: state.clone() }
+        Self { published: state.published(), state: state.clone() }
     }
 
-    pub(crate) fn exists(&self, key: &[u8]) -> Result<bool> {
+    pub(crate) fn has_guard(&self, guard: &Bytes) -> Result<bool> {
         self.state.check()?;
-        if key == self.state.marker {
+        if self.published.guards.contains(guard) {
+            return Ok(true);
+        }
+        if guard == &self.state.marker {
             return Ok(false);
         }
-        let found = self.snapshot.contains_key(&self.state.keyspace, key);
+        let found = self.published.snapshot.contains_key(&self.state.keyspace, guard);
         found.map_err(|error| from_engine(&error))
     }
 
@@ -39,7 +42,7 @@ impl View {
         if key == self.state.marker {
             return Ok(None);
         }
-        let found = self.snapshot.get(&self.state.keyspace, key);
+        let found = self.published.snapshot.get(&self.state.keyspace, key);
         found.map(|value| value.map(Bytes::from)).map_err(|error| from_engine(&error))
     }
 
@@ -47,7 +50,7 @@ impl View {
     fn walk(&self, range: &KeyRange) -> fjall::Iter {
         let end = range.end.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
         let bounds = (Bound::Included(&range.start), end);
-        self.snapshot.range::<Bytes, _>(&self.state.keyspace, bounds)
+        self.published.snapshot.range::<Bytes, _>(&self.state.keyspace, bounds)
     }
 
     fn page(&self, range: &KeyRange, direction: Direction, limit: PageLimit) -> Result<Page> {

@@ -1,6 +1,7 @@
 //! What readers, transactions and the committer share: the open engine, the snapshot that is shown, and whether
 //! something has failed.
 
+use std::collections::HashSet;
 use std::fmt::Display;
 use std::fs::File;
 use std::path::PathBuf;
@@ -15,9 +16,15 @@ use crate::error::POISONED;
 /// The engine, open, with its one keyspace.
 pub(crate) type Engine = (Database, Keyspace);
 
+/// What readers see: whole batches only, and which guards are known to exist in just that state.
+pub(crate) struct Published {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) guards: Arc<HashSet<Bytes>>,
+}
+
 /// Fields are dropped in this order: the lock must outlive the engine.
 pub(crate) struct State {
-    published: RwLock<Arc<Snapshot>>,
+    published: RwLock<Arc<Published>>,
     pub(crate) keyspace: Keyspace,
     pub(crate) db: Database,
     /// The engine's directory.
@@ -31,7 +38,8 @@ pub(crate) struct State {
 impl State {
     pub(crate) fn new(engine: Engine, folder: PathBuf, marker: Bytes, lock: File) -> Self {
         let (db, keyspace) = engine;
-        let published = RwLock::new(Arc::new(db.snapshot()));
+        let published = Published { snapshot: db.snapshot(), guards: Arc::default() };
+        let published = RwLock::new(Arc::new(published));
         Self { published, keyspace, db, folder, marker, failed: OnceLock::new(), _lock: lock }
     }
 
@@ -39,15 +47,15 @@ impl State {
     ///
     /// The engine's own newest snapshot may show half a batch: a table that is finished while a batch is applied
     /// moves the visible sequence number past it.
-    pub(crate) fn published(&self) -> Arc<Snapshot> {
+    pub(crate) fn published(&self) -> Arc<Published> {
         self.published.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Shows what is written so far. Only the committer calls it, between two batches.
-    pub(crate) fn publish(&self) {
-        let snapshot = Arc::new(self.db.snapshot());
+    pub(crate) fn publish(&self, guards: Arc<HashSet<Bytes>>) {
+        let new = Arc::new(Published { snapshot: self.db.snapshot(), guards });
         let mut published = self.published.write().unwrap_or_else(PoisonError::into_inner);
-        let old = std::mem::replace(&mut *published, snapshot);
+        let old = std::mem::replace(&mut *published, new);
         drop(published);
         // Closing the old one may collect garbage, which readers must not wait for.
         drop(old);

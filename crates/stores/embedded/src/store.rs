@@ -163,7 +163,7 @@ impl Store for EmbeddedStore {
         let begin = || {
             let view = View::newest(&self.state);
             for guard in &guards {
-                if !view.exists(guard)? {
+                if !view.has_guard(guard)? {
                     return Err(Error::moved("the guard of this transaction is gone"));
                 }
             }

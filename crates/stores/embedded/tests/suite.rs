@@ -57,6 +57,43 @@ async fn what_is_written_is_there_after_the_next_start() {
     }
 }
 
+/// Commits that reach the committer together with the one that takes their guard away.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fence_among_many_commits_divides_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = EmbeddedStore::open(folder.path(), &Settings::default()).unwrap();
+    let store: Arc<dyn Store> = Arc::new(store);
+    let mut refused = 0;
+    for round in 0..40 {
+        let open = store.begin(vec![]).await.unwrap();
+        open.commit(vec![Write::Put("guard".into(), "".into())]).await.unwrap();
+        let mut commits = Vec::new();
+        for n in 0..20 {
+            let txn = store.begin(vec!["guard".into()]).await.unwrap();
+            let write = match n {
+                10 => Write::Delete("guard".into()),
+                _ => Write::Put(format!("{round}-{n}").into(), "x".into()),
+            };
+            commits.push((n, tokio::spawn(txn.commit(vec![write]))));
+        }
+        for (n, commit) in commits {
+            let result = commit.await.unwrap();
+            let key = format!("{round}-{n}");
+            let found = store.snapshot().get(key.as_bytes()).await.unwrap();
+            match result {
+                Ok(()) => assert!(found.is_some() || n == 10),
+                Err(error) => {
+                    assert_eq!(error.kind(), Kind::Moved);
+                    assert!(found.is_none(), "{key} was refused and written");
+                    refused += 1;
+                }
+            }
+        }
+        assert!(store.begin(vec!["guard".into()]).await.err().unwrap().is_moved());
+    }
+    assert!(refused > 0, "no commit came behind the fence");
+}
+
 #[tokio::test]
 async fn keys_that_cannot_be_are_refused() {
     let folder = tempfile::tempdir().unwrap();

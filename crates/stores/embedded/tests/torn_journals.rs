@@ -102,7 +102,7 @@ async fn each_way_to_damage_a_journal_has_its_outcome() {
         ("an old batch again behind it", All, |f, j| j.extend_from_within(f.batch(3)), Cuts(last)),
 
         ("last cut short", AllButLast, |f, j| j.truncate(f.batch(10).start + 4_000), Cuts(9)),
-        ("last cut short by one byte", AllButLast, |_, j| { j.pop(); }, Cuts(9)),
+        ("last cut short by one byte", AllButLast, |_, j| j.truncate(j.len() - 1), Cuts(9)),
         ("last gone", AllButLast, |f, j| j.truncate(f.batch(10).start), Opens(9)),
         ("last zero", AllButLast, |f, j| j[f.batch(10)].fill(0), Opens(9)),
         ("a page of the last zero", AllButLast, |f, j| { let p = (f.batch(10).start / 4096 + 1) * 4096; j[p..p + 4096].fill(0) }, Cuts(9)),
@@ -113,7 +113,7 @@ async fn each_way_to_damage_a_journal_has_its_outcome() {
         ("one but last flipped, last whole", AllButLast, |f, j| j[f.batch(9).start + 3_000] ^= 1, Refuses),
         ("one but last flipped, last torn", AllButLast, |f, j| { j[f.batch(9).start + 3_000] ^= 1; j.truncate(f.batch(10).start + 200) }, Refuses),
 
-        ("last answered, cut short", All, |_, j| { j.pop(); }, Refuses),
+        ("last answered, cut short", All, |_, j| j.truncate(j.len() - 1), Refuses),
         ("last answered, gone", All, |f, j| j.truncate(f.batch(10).start), Refuses),
         ("last answered, zero", All, |f, j| j[f.batch(10)].fill(0), Refuses),
         ("last answered, flipped", All, |f, j| j[f.batch(10).start + 3_000] ^= 1, Refuses),
@@ -121,7 +121,7 @@ async fn each_way_to_damage_a_journal_has_its_outcome() {
         ("all gone", All, |_, j| j.clear(), Refuses),
         ("all zero", All, |_, j| j.fill(0), Refuses),
 
-        ("nothing known, last torn", Unknown, |_, j| { j.pop(); }, Cuts(9)),
+        ("nothing known, last torn", Unknown, |_, j| j.truncate(j.len() - 1), Cuts(9)),
         ("nothing known, first flipped", Unknown, |f, j| j[f.batch(1).start + 120] ^= 1, Refuses),
         ("nothing known, first start zero", Unknown, |f, j| j[f.batch(1).start..][..100].fill(0), Refuses),
         ("nothing known, middle flipped", Unknown, |f, j| j[f.batch(5).start + 90] ^= 1, Refuses),
@@ -217,6 +217,27 @@ async fn a_sealed_journal_has_no_torn_tail() {
     }
     let (found, _) = outcome("the second empty", &split(first, &[], All)).await;
     assert_eq!(found, Refuses);
+}
+
+/// Relaxed commits are answered before they are on disk, so any of those since the last sync may be torn, and all
+/// behind it go with it.
+#[tokio::test]
+async fn relaxed_commits_are_torn_back_to_the_last_sync() {
+    let fixture = Fixture::relaxed().await;
+    let cases: &[(&str, Answered, Change, Outcome)] = &[
+        ("untouched", Unknown, |_, _| {}, Opens(COMMITS)),
+        ("middle flipped", Unknown, |f, j| j[f.batch(5).start + 90] ^= 1, Cuts(4)),
+        ("middle zero", Unknown, |f, j| j[f.batch(5)].fill(0), Cuts(4)),
+        ("first flipped", Unknown, |f, j| j[f.batch(1).start + 120] ^= 1, Cuts(0)),
+        ("last torn", Unknown, |_, j| j.truncate(j.len() - 1), Cuts(9)),
+        ("middle flipped after a sync", All, |f, j| j[f.batch(5).start + 90] ^= 1, Refuses),
+        ("last torn after a sync", All, |_, j| j.truncate(j.len() - 1), Refuses),
+    ];
+    for (case, known, change, expected) in cases {
+        let files = damage(&fixture, *known, |journal| change(&fixture, journal));
+        let (found, error) = outcome(case, &files).await;
+        assert_eq!(&found, expected, "{case}: {error:?}");
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,24 @@
+//! Measures the embedded store against the bare engine. Fails if a bound is missed.
+//!
+//! `cargo run --release -p lazuli-bench --bin store [FOLDER]`: the folder is where the disk is that counts.
+
+use std::process::ExitCode;
+
+use lazuli_bench::store::{Size, run};
+
+fn main() -> ExitCode {
+    let parent = std::env::args_os().nth(1).map_or_else(std::env::temp_dir, Into::into);
+    let measured = tempfile::tempdir_in(&parent)
+        .map_err(|error| format!("{}: {error}", parent.display()))
+        .and_then(|folder| run(folder.path(), Size::FULL).map_err(|error| error.to_string()));
+    match measured {
+        Ok(report) => {
+            println!("{report}");
+            if report.is_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What the committer knows about guards, so that neither it nor whoever begins a transaction has to read them each
+//! time. It can know because nothing but the committer writes.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use lazuli_store::{Result, Write};
+
+use crate::error::from_engine;
+
+/// How many guards are remembered. All are forgotten when there are more.
+const KNOWN_MAX: usize = 4 * 1024;
+/// How long a guard that was learned may stay unknown to readers: showing all of them anew takes time.
+const SHOW_MS_LEAST: u64 = 50;
+
+#[derive(Default)]
+pub(crate) struct Guards {
+    /// Whether each key that was a guard lately exists, with the effect of the group that is being built.
+    known: HashMap<Bytes, bool>,
+    /// Those that exist, as readers were last shown them.
+    shown: Arc<HashSet<Bytes>>,
+    shown_at: Option<Instant>,
+    learned: bool,
+    /// Something that readers think exists does not: they must be shown, and at once.
+    lost: bool,
+}
+
+impl Guards {
+    /// Makes sure that these are known. Must be called before any effect of the group is noted.
+    pub(crate) fn learn<'a>(
+        &mut self,
+        guards: impl Iterator<Item = &'a Bytes>,
+        exists: impl Fn(&[u8]) -> fjall::Result<bool>,
+    ) -> Result<()> {
+        if self.known.len() > KNOWN_MAX {
+            self.known.clear();
+            self.lost = true;
+        }
+        for guard in guards {
+            if !self.known.contains_key(guard) {
+                let exists = exists(guard).map_err(|error| from_engine(&error))?;
+                self.known.insert(guard.clone(), exists);
+                self.learned = true;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn exists(&self, guard: &Bytes) -> bool {
+        self.known.get(guard) == Some(&true)
+    }
+
+    /// Takes in the effect of a write that will be part of the group.
+    pub(crate) fn note(&mut self, write: &Write) {
+        if let Some(exists) = self.known.get_mut(write.key()) {
+            *exists = matches!(write, Write::Put(..));
+            if *exists {
+                self.learned = true;
+            } else {
+                self.lost = true;
+            }
+        }
+    }
+
+    /// Those that exist now that the group is written. May lack some that do, never holds one that does not.
+    pub(crate) fn show(&mut self) -> Arc<HashSet<Bytes>> {
+        let least = Duration::from_millis(SHOW_MS_LEAST);
+        let due = self.shown_at.is_none_or(|shown_at| shown_at.elapsed() >= least);
+        if self.lost || (self.learned && due) {
+            let existing = self.known.iter().filter(|(_, exists)| **exists);
+            self.shown = Arc::new(existing.map(|(guard, _)| guard.clone()).collect());
+            self.shown_at = Some(Instant::now());
+            (self.learned, self.lost) = (false, false);
+        }
+        self.shown.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guard_that_is_lost_is_gone_from_what_readers_are_shown() {
+        let mut guards = Guards::default();
+        let (here, gone) = (Bytes::from("here"), Bytes::from("gone"));
+        guards.learn([&here, &gone].into_iter(), |guard| Ok(guard == b"here")).unwrap();
+        assert!(guards.exists(&here) && !guards.exists(&gone));
+        assert_eq!(guards.show().iter().collect::<Vec<_>>(), [&here]);
+        guards.note(&Write::Put(gone.clone(), Bytes::new()));
+        guards.note(&Write::Delete(here.clone()));
+        assert_eq!(guards.show().iter().collect::<Vec<_>>(), [&gone]);
+    }
+
+    #[test]
+    fn what_is_forgotten_is_learned_again() {
+        let mut guards = Guards::default();
+        let many: Vec<Bytes> = (0..=KNOWN_MAX).map(|n| n.to_string().into()).collect();
+        guards.learn(many.iter(), |_| Ok(true)).unwrap();
+        assert_eq!(guards.show().len(), KNOWN_MAX + 1);
+        guards.learn(many[..1].iter(), |_| Ok(false)).unwrap();
+        assert!(guards.show().is_empty());
+    }
+}
