@@ -4,6 +4,8 @@
 
 mod program;
 
+use std::path::{Path, PathBuf};
+
 use program::{ACCOUNT, PUBLISHED_KEY, Server, lazuli, run, stderr, stdout};
 use serde_json::Value;
 
@@ -133,6 +135,46 @@ fn fsck_checks_a_running_server_and_a_data_folder_at_rest() {
     let none = run(folder.path(), &["fsck", "--data", "nowhere"]);
     assert_eq!(none.status.code(), Some(1));
     assert!(!folder.path().join("nowhere").exists(), "a check makes nothing");
+}
+
+/// All files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn fsck_finds_damaged_files_and_says_where_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Server::start(folder.path());
+    create_table(&server);
+    server.signal("-TERM");
+    assert!(server.wait().success());
+    assert!(run(folder.path(), &["fsck"]).status.success());
+    let store = folder.path().join("lazuli-data/shards/shard-0001/store");
+    let in_tables = |path: &&PathBuf| path.parent().unwrap().ends_with("1/tables");
+    let all = files(&store);
+    let table = all.iter().find(in_tables).unwrap();
+    let mut bytes = std::fs::read(table).unwrap();
+    bytes[20] ^= 0x40;
+    std::fs::write(table, bytes).unwrap();
+    let found = run(folder.path(), &["fsck", "--json"]);
+    assert_eq!(found.status.code(), Some(1), "{}", stdout(&found));
+    let report: Value = serde_json::from_str(&stdout(&found)).unwrap();
+    let findings = report["findings"].as_array().unwrap();
+    assert!(findings.iter().all(|finding| finding["shard"] == "shard-0001"), "{report}");
+    let names_place = |finding: &Value| {
+        finding["message"].as_str().unwrap().contains("lazuli-data/shards/shard-0001")
+    };
+    assert!(findings.iter().any(names_place), "{report}");
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use lazuli_engine::{Engine, Settings as EngineSettings};
 use lazuli_env::real;
 use lazuli_shardmap::manager::NewShard;
-use lazuli_store::{Result, Store};
-use lazuli_store_embedded::{EmbeddedStore, Settings as StoreSettings};
+use lazuli_store::Result;
+use lazuli_store_embedded::Settings as StoreSettings;
 
 use crate::folder::Folder;
 use crate::host::{Host, open_store};
@@ -18,7 +18,6 @@ use crate::settings::{Durability, Settings};
 const FIRST_SHARD: &str = "shard-0001";
 
 pub(crate) struct Core {
-    catalog_store: Arc<EmbeddedStore>,
     pub(crate) host: Arc<Host>,
     pub(crate) engine: Arc<Engine>,
 }
@@ -27,15 +26,15 @@ impl Core {
     /// Opens everything. A catalog without shards gets its first one.
     pub(crate) async fn open(folder: &Folder, settings: &Settings) -> Result<Self> {
         let store_settings = store_settings(settings);
-        let catalog_store = Arc::new(open_store(&folder.catalog(), &store_settings).await?);
-        let (env, kept) = (real::env(), catalog_store.clone());
+        let catalog = Arc::new(open_store(&folder.catalog(), &store_settings).await?);
+        let (env, kept) = (real::env(), catalog.clone());
         let engine = Engine::on(env, EngineSettings::default(), kept).await?;
         if engine.manager().catalog().shards().await?.is_empty() {
             engine.manager().add_shard(&first_shard()).await?;
         }
-        let host = Arc::new(Host::new(folder.shards(), store_settings, engine.clone()));
+        let host = Arc::new(Host::new(folder.shards(), store_settings, engine.clone(), catalog));
         host.open_all().await?;
-        Ok(Self { catalog_store, host, engine })
+        Ok(Self { host, engine })
     }
 
     /// Finishes what a crash left half done, and reports what it cannot decide.
@@ -65,9 +64,6 @@ impl Core {
     /// Closes all stores, so that the next start is fast.
     pub(crate) async fn close(self) {
         self.host.close_all().await;
-        if let Err(error) = self.catalog_store.close().await {
-            tracing::warn!(%error, "the catalog was not closed cleanly");
-        }
     }
 }
 

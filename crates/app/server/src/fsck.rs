@@ -10,6 +10,7 @@ use lazuli_shardmap::manager::Manager;
 use lazuli_shardmap::recovery::{Difference, DifferenceKind};
 use lazuli_shardmap::{Container, ContainerId, Shard};
 use lazuli_store::Error;
+use lazuli_store_embedded::EmbeddedStore;
 use serde_json::{Value, json};
 
 use crate::core::Core;
@@ -75,7 +76,11 @@ pub(crate) async fn check(
             let container = catalog.container(difference.container).await.ok();
             report.find(&shard.name, "maps-differ", describe(&difference, container.as_ref()));
         }
+        if let Some(store) = host.store(shard.id) {
+            report.verify(&shard.name, store).await;
+        }
     }
+    report.verify("catalog", host.catalog_store().clone()).await;
     for folder in host.unknown_folders(&report.shards) {
         report.find(&folder, "folder-unknown", "the catalog has no shard in this folder".into());
     }
@@ -97,6 +102,20 @@ impl Report {
             key: one.key.map(|key| hex(&key)),
             message: one.message,
         }));
+    }
+
+    /// Lets the store read all of its files.
+    async fn verify(&mut self, name: &str, store: Arc<EmbeddedStore>) {
+        let verified = tokio::task::spawn_blocking(move || store.verify()).await;
+        let damages = match verified {
+            Ok(Ok(verification)) => verification.damages,
+            Ok(Err(error)) => return self.find(name, error.code(), error.message().to_owned()),
+            Err(error) => return self.find(name, "store-panicked", error.to_string()),
+        };
+        for damage in damages {
+            let message = format!("{}: {}", damage.file.display(), damage.what);
+            self.find(name, "store-damaged", message);
+        }
     }
 
     pub(crate) fn to_json(&self) -> Value {

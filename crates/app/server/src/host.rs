@@ -22,6 +22,7 @@ pub(crate) struct Host {
     folder: PathBuf,
     settings: StoreSettings,
     engine: Arc<Engine>,
+    catalog: Arc<EmbeddedStore>,
     stores: Mutex<BTreeMap<ShardId, Arc<EmbeddedStore>>>,
     down: Mutex<BTreeMap<ShardId, Error>>,
 }
@@ -33,14 +34,24 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Opens a store without holding up other tasks: it may have a journal to read.
 pub(crate) async fn open_store(path: &Path, settings: &StoreSettings) -> Result<EmbeddedStore> {
-    let (path, settings) = (path.to_owned(), settings.clone());
-    let opening = tokio::task::spawn_blocking(move || EmbeddedStore::open(path, &settings));
-    opening.await.map_err(|error| Error::internal("store-panicked", error))?
+    let (folder, settings) = (path.to_owned(), settings.clone());
+    let opening = tokio::task::spawn_blocking(move || EmbeddedStore::open(folder, &settings));
+    let store = opening.await.map_err(|error| Error::internal("store-panicked", error))??;
+    if let Some(cut) = &store.recovery().cut {
+        tracing::info!(folder = %path.display(), ?cut, "cut off what a crash left half written");
+    }
+    Ok(store)
 }
 
 impl Host {
-    pub(crate) fn new(folder: PathBuf, settings: StoreSettings, engine: Arc<Engine>) -> Self {
-        Self { folder, settings, engine, stores: Mutex::default(), down: Mutex::default() }
+    pub(crate) fn new(
+        folder: PathBuf,
+        settings: StoreSettings,
+        engine: Arc<Engine>,
+        catalog: Arc<EmbeddedStore>,
+    ) -> Self {
+        let (stores, down) = (Mutex::default(), Mutex::default());
+        Self { folder, settings, engine, catalog, stores, down }
     }
 
     /// The shards in use.
@@ -126,7 +137,15 @@ impl Host {
         lock(&self.down).get(&id).cloned()
     }
 
-    /// Closes all shards, so that the next start is fast. What cannot be closed is logged: nothing answered is lost.
+    pub(crate) fn store(&self, id: ShardId) -> Option<Arc<EmbeddedStore>> {
+        lock(&self.stores).get(&id).cloned()
+    }
+
+    pub(crate) fn catalog_store(&self) -> &Arc<EmbeddedStore> {
+        &self.catalog
+    }
+
+    /// Closes all stores, so that the next start is fast. What cannot be closed is logged: nothing answered is lost.
     pub(crate) async fn close_all(&self) {
         let stores = std::mem::take(&mut *lock(&self.stores));
         for (id, store) in stores {
@@ -134,6 +153,9 @@ impl Host {
             if let Err(error) = store.close().await {
                 tracing::warn!(shard = %id, %error, "a shard was not closed cleanly");
             }
+        }
+        if let Err(error) = self.catalog.close().await {
+            tracing::warn!(%error, "the catalog was not closed cleanly");
         }
     }
 
