@@ -10,13 +10,15 @@ use crate::error::{Code, Fault, Result};
 const SECONDARY: &str = "-secondary";
 
 /// Where a request was sent.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     pub(crate) account: String,
     /// Whether it came by the read-only secondary endpoint.
     pub(crate) secondary: bool,
     /// The account's own address, with which links in answers begin.
     pub(crate) base: String,
+    /// What every path of this account begins with: nothing, or a slash and the account.
+    root: String,
     pub(crate) resource: Resource,
 }
 
@@ -52,6 +54,7 @@ impl Address {
                 account: account.to_owned(),
                 secondary,
                 base: format!("{scheme}://{host}"),
+                root: String::new(),
                 resource: Resource::parse(&request.path)?,
             });
         }
@@ -65,8 +68,16 @@ impl Address {
             account: account.to_owned(),
             secondary,
             base: format!("{scheme}://{host}/{first}"),
+            root: format!("/{first}"),
             resource: Resource::parse(rest)?,
         })
+    }
+
+    /// The address of a request inside this one, which must be to the same account by the same way.
+    pub(crate) fn inside(&self, path: &str) -> Result<Self> {
+        let rest = path.strip_prefix(&self.root).filter(|rest| rest.starts_with('/'));
+        let rest = rest.ok_or_else(|| Fault::new(Code::InvalidInput))?;
+        Ok(Self { resource: Resource::parse(rest)?, ..self.clone() })
     }
 }
 

@@ -1,9 +1,11 @@
 //! Operations on single entities: insert, get, update, merge, insert or replace, insert or merge, delete.
+//!
+//! Each of those that write becomes a [`Change`], which is made at once here and together with others in a transaction.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use lazuli_engine::{Kind, Lsn};
+use lazuli_engine::{Error, Kind, Lsn};
 use lazuli_http::{Response, StatusCode};
 use lazuli_shapes::record::{Condition, Operation, Record};
 
@@ -11,32 +13,24 @@ use crate::address::EntityKey;
 use crate::entity::{Entity, merge};
 use crate::error::{Code, Fault, Result, Subject};
 use crate::etag::{IfMatch, etag};
+use crate::limits::Limits;
+use crate::request::EntityWrite;
 use crate::tables::container;
 use crate::{Call, Front, response};
 
-pub(crate) async fn insert(
-    front: &Front,
-    call: &Call,
-    table: &str,
-    body: &[u8],
-) -> Result<Response> {
-    let entity = Entity::parse(body, &front.limits)?;
-    let (partition_key, row_key) = entity.keys()?;
-    let payload = entity.encode(partition_key, row_key, &front.limits)?;
-    let version = front
-        .records
-        .insert(&container(&call.address.account, table), partition_key, row_key, payload.clone())
-        .await
-        .map_err(|error| Fault::from_core(&error, Subject::Entities))?;
-    let record = Record {
-        partition_key: partition_key.to_owned(),
-        row_key: row_key.to_owned(),
-        version,
-        payload,
-    };
-    let link = response::entity_link(table, partition_key, row_key);
-    let answer = response::created(call, &link, || response::entity(call, table, &record, None))?;
-    Ok(answer.with("etag", etag(version)))
+/// What is written where, on which condition, and what is answered afterwards.
+pub(crate) struct Change {
+    pub(crate) key: EntityKey,
+    condition: Condition,
+    operation: Operation,
+    answer: Answer,
+}
+
+enum Answer {
+    /// The entity that was inserted, in its stored form.
+    Created(Bytes),
+    Written,
+    Deleted,
 }
 
 pub(crate) async fn get(
@@ -55,28 +49,98 @@ pub(crate) async fn get(
     Ok(response::json(StatusCode::OK, call, body).with("etag", etag(record.version)))
 }
 
-/// Update, and insert or replace: what was there is gone.
-pub(crate) async fn replace(
+pub(crate) async fn write(
     front: &Front,
     call: &Call,
-    key: &EntityKey,
-    if_match: Option<IfMatch>,
+    write: EntityWrite,
     body: &[u8],
 ) -> Result<Response> {
-    let payload = payload(front, key, body)?;
-    let version = write(front, call, key, if_match, Operation::Put(payload)).await?;
-    Ok(Response::new(StatusCode::NO_CONTENT).with("etag", etag(version)))
+    let change = Change::of(write, body, &front.limits)?;
+    let table = container(&call.address.account, &change.key.table);
+    let steps = vec![change.step()];
+    let written = front.records.write_all(&table, &change.key.partition_key, steps).await;
+    change.answer(call, written.map_err(|error| refused(&error))?)
+}
+
+/// What became of changes that were not made. An error that knows its place is about an entity, any other about the table.
+pub(crate) fn refused(error: &Error) -> Fault {
+    match (error.kind(), error.position()) {
+        (Kind::NotFound, None) => Fault::from_core(error, Subject::Entities),
+        _ => Fault::from_core(error, Subject::Entity),
+    }
+}
+
+impl Change {
+    pub(crate) fn of(write: EntityWrite, body: &[u8], limits: &Limits) -> Result<Self> {
+        match write {
+            EntityWrite::Insert { table } => Self::insert(table, body, limits),
+            EntityWrite::Replace { key, if_match } => Ok(Self {
+                operation: Operation::Put(payload(&key, body, limits)?),
+                condition: condition(if_match),
+                answer: Answer::Written,
+                key,
+            }),
+            EntityWrite::Merge { key, if_match } => Ok(Self {
+                operation: merged(&key, body, limits)?,
+                condition: condition(if_match),
+                answer: Answer::Written,
+                key,
+            }),
+            EntityWrite::Delete { key, if_match } => Ok(Self {
+                operation: Operation::Delete,
+                condition: condition(Some(if_match)),
+                answer: Answer::Deleted,
+                key,
+            }),
+        }
+    }
+
+    fn insert(table: String, body: &[u8], limits: &Limits) -> Result<Self> {
+        let entity = Entity::parse(body, limits)?;
+        let (partition_key, row_key) = entity.keys()?;
+        let payload = entity.encode(partition_key, row_key, limits)?;
+        let (partition_key, row_key) = (partition_key.to_owned(), row_key.to_owned());
+        Ok(Self {
+            key: EntityKey { table, partition_key, row_key },
+            condition: Condition::Absent,
+            operation: Operation::Put(payload.clone()),
+            answer: Answer::Created(payload),
+        })
+    }
+
+    /// As the shape takes it.
+    pub(crate) fn step(&self) -> (String, Condition, Operation) {
+        (self.key.row_key.clone(), self.condition, self.operation.clone())
+    }
+
+    /// The answer after the change was made with this version.
+    pub(crate) fn answer(self, call: &Call, version: Lsn) -> Result<Response> {
+        let payload = match self.answer {
+            Answer::Deleted => return Ok(Response::new(StatusCode::NO_CONTENT)),
+            Answer::Written => {
+                return Ok(Response::new(StatusCode::NO_CONTENT).with("etag", etag(version)));
+            }
+            Answer::Created(payload) => payload,
+        };
+        let EntityKey { table, partition_key, row_key } = self.key;
+        let link = response::entity_link(&table, &partition_key, &row_key);
+        let record = Record { partition_key, row_key, version, payload };
+        let entity = || response::entity(call, &table, &record, None);
+        Ok(response::created(call, &link, entity)?.with("etag", etag(version)))
+    }
+}
+
+fn condition(if_match: Option<IfMatch>) -> Condition {
+    match if_match {
+        None => Condition::Any,
+        Some(IfMatch::Any) => Condition::Present,
+        Some(IfMatch::Version(version)) => Condition::Version(version),
+    }
 }
 
 /// Merge, and insert or merge: properties that are not sent stay as they are.
-pub(crate) async fn merged(
-    front: &Front,
-    call: &Call,
-    key: &EntityKey,
-    if_match: Option<IfMatch>,
-    body: &[u8],
-) -> Result<Response> {
-    let (sent, limits) = (payload(front, key, body)?, front.limits.clone());
+fn merged(key: &EntityKey, body: &[u8], limits: &Limits) -> Result<Operation> {
+    let (sent, limits) = (payload(key, body, limits)?, limits.clone());
     let EntityKey { partition_key, row_key, .. } = key.clone();
     let change = move |stored: Option<&Bytes>| match stored {
         None => Ok(sent.clone()),
@@ -84,58 +148,17 @@ pub(crate) async fn merged(
             merge(stored, &sent, &partition_key, &row_key, &limits).map_err(Fault::into_core)
         }
     };
-    let version = write(front, call, key, if_match, Operation::Update(Arc::new(change))).await?;
-    Ok(Response::new(StatusCode::NO_CONTENT).with("etag", etag(version)))
-}
-
-pub(crate) async fn delete(
-    front: &Front,
-    call: &Call,
-    key: &EntityKey,
-    if_match: IfMatch,
-) -> Result<Response> {
-    write(front, call, key, Some(if_match), Operation::Delete).await?;
-    Ok(Response::new(StatusCode::NO_CONTENT))
+    Ok(Operation::Update(Arc::new(change)))
 }
 
 /// The stored form of the entity in the body. The keys are those of the address; in the body they must be the same or
 /// not there.
-fn payload(front: &Front, key: &EntityKey, body: &[u8]) -> Result<Bytes> {
-    let entity = Entity::parse(body, &front.limits)?;
+fn payload(key: &EntityKey, body: &[u8], limits: &Limits) -> Result<Bytes> {
+    let entity = Entity::parse(body, limits)?;
     let same = |sent: &Option<_>, addressed: &str| sent.as_deref().is_none_or(|k| k == addressed);
     if !same(&entity.partition_key, &key.partition_key) || !same(&entity.row_key, &key.row_key) {
         return Err(Fault::new(Code::InvalidInput)
             .say("The keys in the body differ from those in the address."));
     }
-    entity.encode(&key.partition_key, &key.row_key, &front.limits)
-}
-
-async fn write(
-    front: &Front,
-    call: &Call,
-    key: &EntityKey,
-    if_match: Option<IfMatch>,
-    operation: Operation,
-) -> Result<Lsn> {
-    let condition = match if_match {
-        None => Condition::Any,
-        Some(IfMatch::Any) => Condition::Present,
-        Some(IfMatch::Version(version)) => Condition::Version(version),
-    };
-    let table = container(&call.address.account, &key.table);
-    let written =
-        front.records.write(&table, &key.partition_key, &key.row_key, condition, operation).await;
-    match written {
-        Ok(version) => Ok(version),
-        Err(error) if error.kind() == Kind::NotFound => Err(missing(front, &table, key).await),
-        Err(error) => Err(Fault::from_core(&error, Subject::Entity)),
-    }
-}
-
-/// Which of the two is not there, table or entity: the service tells them apart.
-async fn missing(front: &Front, table: &str, key: &EntityKey) -> Fault {
-    match front.records.get(table, &key.partition_key, &key.row_key).await {
-        Ok(_) => Fault::new(Code::ResourceNotFound),
-        Err(error) => Fault::from_core(&error, Subject::Entities),
-    }
+    entity.encode(&key.partition_key, &key.row_key, limits)
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use lazuli_engine::{Error, Kind};
 use lazuli_http::auth::Refusal;
+use lazuli_http::multipart::MultipartError;
 use lazuli_http::odata::{JsonError, write_string};
 use lazuli_http::uri::UriError;
 use lazuli_http::{BodyError, Response, StatusCode};
@@ -33,6 +34,8 @@ codes! {
     AuthenticationFailed 403
         "Server failed to authenticate the request. Make sure the value of Authorization header \
          is formed correctly including the signature.";
+    CommandsInBatchActOnDifferentPartitions 400
+        "All commands in a batch must operate on same entity group.";
     DuplicatePropertiesSpecified 400 "A property is specified more than one time.";
     EntityAlreadyExists 409 "The specified entity already exists.";
     EntityTooLarge 400 "The entity is larger than the maximum allowed size (1MB).";
@@ -43,6 +46,9 @@ codes! {
     InvalidAuthenticationInfo 400
         "Authentication information is not given in the correct format. Check the value of \
          Authorization header.";
+    InvalidDuplicateRow 400
+        "The batch request contains multiple changes with same row key. An entity can appear only \
+         once in a batch request.";
     InvalidHeaderValue 400 "The value for one of the HTTP headers is not in the correct format.";
     InvalidInput 400 "One of the request inputs is not valid.";
     InvalidResourceName 400 "The specified resource name contains invalid characters.";
@@ -107,6 +113,16 @@ impl Fault {
 
     pub(crate) fn cause(&self) -> Option<&str> {
         self.cause.as_deref()
+    }
+
+    /// The same refusal, of the operation at this place of a transaction: the service says so in front of the sentence.
+    pub(crate) fn at(self, position: usize) -> Self {
+        Self { message: format!("{position}:{}", self.message).into(), ..self }
+    }
+
+    /// Whether it is the server's fault, so that the same request may succeed another time.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.code.meaning().0 >= 500
     }
 
     fn retry_after(self, after: Duration) -> Self {
@@ -245,6 +261,16 @@ impl From<BodyError> for Fault {
             BodyError::TooLarge => Self::new(Code::RequestBodyTooLarge),
             BodyError::TimedOut => Self::new(Code::OperationTimedOut),
             BodyError::Broken => Self::new(Code::InvalidInput),
+        }
+    }
+}
+
+impl From<MultipartError> for Fault {
+    fn from(error: MultipartError) -> Self {
+        match error {
+            MultipartError::NoBoundary
+            | MultipartError::Malformed
+            | MultipartError::TooManyParts => Self::new(Code::InvalidInput),
         }
     }
 }

@@ -17,6 +17,7 @@ mod request;
 mod response;
 mod tables;
 mod token;
+mod transaction;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ use lazuli_shapes::record::Records;
 use address::Address;
 use error::{Code, ErrorFormat, Fault, Result};
 pub use limits::Limits;
-use request::{Operation, Wishes};
+use request::{Head, Operation, Wishes};
 
 /// An answer that is on its way.
 pub type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
@@ -59,13 +60,16 @@ struct Front {
 struct Call {
     address: Address,
     wishes: Wishes,
+    /// The request's name and the time it came, as errors repeat them.
+    request_id: String,
+    time: String,
 }
 
 impl Front {
     async fn answer(&self, request: Request) -> Response {
         let echo = Echo::of(&request);
         let format = ErrorFormat::parse(request.header("accept").unwrap_or_default());
-        let received_ms = request.received_ms;
+        let time = time_text(request.received_ms);
         let (operation, result) = match self.admit(&request) {
             Ok((call, operation)) => {
                 let name = operation.name();
@@ -77,8 +81,6 @@ impl Front {
             if let Some(cause) = fault.cause() {
                 tracing::error!(request_id = echo.request_id, cause, "a request failed");
             }
-            let ticks = i64::try_from(received_ms).unwrap_or(0).saturating_mul(TICKS_PER_MILLI);
-            let time = format_iso8601(ticks, Fraction::Seven);
             fault.response(format, &echo.request_id, &time)
         });
         response.operation = operation;
@@ -95,16 +97,22 @@ impl Front {
             auth::table::check(request, &query, &address.account, &self.accounts)?;
         }
         let resource = address.resource.clone();
-        let operation = Operation::parse(request, resource, &query, &self.limits)?;
+        let head = Head { method: &request.method, headers: &request.headers };
+        let operation = Operation::parse(head, resource, &query, &self.limits)?;
         if address.secondary && operation.writes() {
             return Err(Fault::new(Code::InsufficientAccountPermissions));
         }
-        let wishes = Wishes::of(request, &query)?;
-        Ok((Call { address, wishes }, operation))
+        let wishes = Wishes::of(head, &query)?;
+        let (request_id, time) = (request.id.to_string(), time_text(request.received_ms));
+        Ok((Call { address, wishes, request_id, time }, operation))
     }
 
     async fn run(&self, call: &Call, operation: Operation, body: Body) -> Result<Response> {
-        let body = body.collect(self.limits.body_bytes_max).await?;
+        let bytes_max = match operation {
+            Operation::EntityGroupTransaction { .. } => self.limits.transaction_bytes_max,
+            _ => self.limits.body_bytes_max,
+        };
+        let body = body.collect(bytes_max).await?;
         self.dispatch(call, operation, &body).await
     }
 
@@ -113,35 +121,28 @@ impl Front {
             Operation::QueryTables(query) => tables::query(self, call, query).await,
             Operation::CreateTable => tables::create(self, call, body).await,
             Operation::DeleteTable { table } => tables::delete(self, call, &table).await,
-            Operation::InsertEntity { table } => entities::insert(self, call, &table, body).await,
             Operation::GetEntity { key, select } => {
                 entities::get(self, call, &key, select.as_deref()).await
             }
             Operation::QueryEntities { table, query } => {
                 query::query(self, call, &table, query).await
             }
-            Operation::UpdateEntity { key, if_match } => {
-                entities::replace(self, call, &key, Some(if_match), body).await
-            }
-            Operation::InsertOrReplaceEntity { key } => {
-                entities::replace(self, call, &key, None, body).await
-            }
-            Operation::MergeEntity { key, if_match } => {
-                entities::merged(self, call, &key, Some(if_match), body).await
-            }
-            Operation::InsertOrMergeEntity { key } => {
-                entities::merged(self, call, &key, None, body).await
-            }
-            Operation::DeleteEntity { key, if_match } => {
-                entities::delete(self, call, &key, if_match).await
+            Operation::WriteEntity(write) => entities::write(self, call, write, body).await,
+            Operation::EntityGroupTransaction { boundary } => {
+                transaction::run(self, call, &boundary, body).await
             }
             Operation::GetTableAcl
             | Operation::SetTableAcl
             | Operation::GetServiceProperties
             | Operation::SetServiceProperties
             | Operation::GetServiceStats
-            | Operation::Preflight
-            | Operation::EntityGroupTransaction => Err(Fault::new(Code::NotImplemented)),
+            | Operation::Preflight => Err(Fault::new(Code::NotImplemented)),
         }
     }
+}
+
+/// A time as errors say it.
+fn time_text(ms: u64) -> String {
+    let ticks = i64::try_from(ms).unwrap_or(0).saturating_mul(TICKS_PER_MILLI);
+    format_iso8601(ticks, Fraction::Seven)
 }

@@ -15,6 +15,10 @@ pub struct Limits {
     pub value_bytes_max: usize,
     /// The most bytes of an entity, counted as the service counts them.
     pub entity_bytes_max: usize,
+    /// The most operations of a transaction.
+    pub transaction_operations_max: usize,
+    /// The most bytes of a transaction's body.
+    pub transaction_bytes_max: usize,
     /// The most entities or tables in one answer.
     pub page_items_max: usize,
     /// A page ends after the entity with which its text passes this size.
@@ -32,6 +36,8 @@ impl Default for Limits {
             property_name_units_max: 255,
             value_bytes_max: 64 * 1024,
             entity_bytes_max: 1024 * 1024,
+            transaction_operations_max: 100,
+            transaction_bytes_max: 4 * 1024 * 1024,
             page_items_max: 1000,
             page_bytes_max: 4 * 1024 * 1024,
             scan_entities_max: 20_000,

@@ -1,8 +1,9 @@
 //! From the head of a request to one of the service's operations: a closed enum that `lib.rs` matches on.
 
-use lazuli_http::Request;
+use lazuli_http::multipart;
 use lazuli_http::odata::Metadata;
 use lazuli_http::uri::Query;
+use lazuli_http::{HeaderMap, Method};
 
 use crate::address::{EntityKey, Resource};
 use crate::error::{Code, Fault, Result};
@@ -12,7 +13,20 @@ use crate::limits::{Limits, SELECT_NAMES_MAX};
 use crate::names::{check_key, check_table};
 use crate::token;
 
-/// Every operation of the service: one row each in `operations.toml`, in this order.
+/// Method and headers, of a request or of one inside another.
+#[derive(Clone, Copy)]
+pub(crate) struct Head<'a> {
+    pub(crate) method: &'a Method,
+    pub(crate) headers: &'a HeaderMap,
+}
+
+impl<'a> Head<'a> {
+    fn header(self, name: &str) -> Option<&'a str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+}
+
+/// Every operation of the service. `operations.toml` has one row for each name.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Operation {
     QueryTables(TableQuery),
@@ -24,15 +38,19 @@ pub(crate) enum Operation {
     SetServiceProperties,
     GetServiceStats,
     Preflight,
-    InsertEntity { table: String },
     GetEntity { key: EntityKey, select: Option<Vec<String>> },
     QueryEntities { table: String, query: EntityQuery },
-    UpdateEntity { key: EntityKey, if_match: IfMatch },
-    InsertOrReplaceEntity { key: EntityKey },
-    MergeEntity { key: EntityKey, if_match: IfMatch },
-    InsertOrMergeEntity { key: EntityKey },
-    DeleteEntity { key: EntityKey, if_match: IfMatch },
-    EntityGroupTransaction,
+    WriteEntity(EntityWrite),
+    EntityGroupTransaction { boundary: String },
+}
+
+/// A change of one entity, on its own or in a transaction. Without a condition an update also inserts.
+#[derive(Debug, PartialEq)]
+pub(crate) enum EntityWrite {
+    Insert { table: String },
+    Replace { key: EntityKey, if_match: Option<IfMatch> },
+    Merge { key: EntityKey, if_match: Option<IfMatch> },
+    Delete { key: EntityKey, if_match: IfMatch },
 }
 
 #[derive(Debug, PartialEq)]
@@ -61,9 +79,9 @@ pub(crate) struct Wishes {
 }
 
 impl Wishes {
-    pub(crate) fn of(request: &Request, query: &Query<'_>) -> Result<Self> {
-        let accept = query.get("$format").or_else(|| request.header("accept")).unwrap_or("*/*");
-        let content = match request.header("prefer").map(str::trim) {
+    pub(crate) fn of(head: Head<'_>, query: &Query<'_>) -> Result<Self> {
+        let accept = query.get("$format").or_else(|| head.header("accept")).unwrap_or("*/*");
+        let content = match head.header("prefer").map(str::trim) {
             Some("return-no-content") => Some(false),
             Some("return-content") => Some(true),
             _ => None,
@@ -77,12 +95,12 @@ impl Wishes {
 
 impl Operation {
     pub(crate) fn parse(
-        request: &Request,
+        head: Head<'_>,
         resource: Resource,
         query: &Query<'_>,
         limits: &Limits,
     ) -> Result<Self> {
-        let method = method(request)?;
+        let method = method(head)?;
         let component = query.get("comp");
         match (method, resource, component) {
             ("OPTIONS", ..) => Ok(Self::Preflight),
@@ -91,7 +109,11 @@ impl Operation {
             ("GET", Resource::Service, Some("stats")) => Ok(Self::GetServiceStats),
             ("GET", Resource::Entities(_), Some("acl")) => Ok(Self::GetTableAcl),
             ("PUT", Resource::Entities(_), Some("acl")) => Ok(Self::SetTableAcl),
-            ("POST", Resource::Batch, None) => Ok(Self::EntityGroupTransaction),
+            ("POST", Resource::Batch, None) => {
+                let content_type = head.header("content-type").unwrap_or_default();
+                let boundary = multipart::boundary(content_type)?.to_owned();
+                Ok(Self::EntityGroupTransaction { boundary })
+            }
             ("GET", Resource::Tables, None) => Ok(Self::QueryTables(table_query(query, limits)?)),
             ("POST", Resource::Tables, None) => Ok(Self::CreateTable),
             ("DELETE", Resource::Table(table), None) => Ok(Self::DeleteTable { table }),
@@ -101,9 +123,9 @@ impl Operation {
             }
             ("POST", Resource::Entities(table), None) => {
                 check_table(&table)?;
-                Ok(Self::InsertEntity { table })
+                Ok(Self::WriteEntity(EntityWrite::Insert { table }))
             }
-            (method, Resource::Entity(key), None) => entity(request, method, key, query, limits),
+            (method, Resource::Entity(key), None) => entity(head, method, key, query, limits),
             (_, Resource::Service, None) => Err(Fault::new(Code::InvalidUri)),
             (_, _, Some(_)) => Err(Fault::new(Code::InvalidInput)),
             _ => Err(Fault::new(Code::MethodNotAllowed)),
@@ -122,15 +144,10 @@ impl Operation {
             Self::SetServiceProperties => "SetServiceProperties",
             Self::GetServiceStats => "GetServiceStats",
             Self::Preflight => "Preflight",
-            Self::InsertEntity { .. } => "InsertEntity",
             Self::GetEntity { .. } => "GetEntity",
             Self::QueryEntities { .. } => "QueryEntities",
-            Self::UpdateEntity { .. } => "UpdateEntity",
-            Self::InsertOrReplaceEntity { .. } => "InsertOrReplaceEntity",
-            Self::MergeEntity { .. } => "MergeEntity",
-            Self::InsertOrMergeEntity { .. } => "InsertOrMergeEntity",
-            Self::DeleteEntity { .. } => "DeleteEntity",
-            Self::EntityGroupTransaction => "EntityGroupTransaction",
+            Self::WriteEntity(write) => write.name(),
+            Self::EntityGroupTransaction { .. } => "EntityGroupTransaction",
         }
     }
 
@@ -148,20 +165,28 @@ impl Operation {
             | Self::DeleteTable { .. }
             | Self::SetTableAcl
             | Self::SetServiceProperties
-            | Self::InsertEntity { .. }
-            | Self::UpdateEntity { .. }
-            | Self::InsertOrReplaceEntity { .. }
-            | Self::MergeEntity { .. }
-            | Self::InsertOrMergeEntity { .. }
-            | Self::DeleteEntity { .. }
-            | Self::EntityGroupTransaction => true,
+            | Self::WriteEntity(_)
+            | Self::EntityGroupTransaction { .. } => true,
+        }
+    }
+}
+
+impl EntityWrite {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Insert { .. } => "InsertEntity",
+            Self::Replace { if_match: Some(_), .. } => "UpdateEntity",
+            Self::Replace { if_match: None, .. } => "InsertOrReplaceEntity",
+            Self::Merge { if_match: Some(_), .. } => "MergeEntity",
+            Self::Merge { if_match: None, .. } => "InsertOrMergeEntity",
+            Self::Delete { .. } => "DeleteEntity",
         }
     }
 }
 
 /// The method, or the one that a `POST` says it stands for.
-fn method(request: &Request) -> Result<&str> {
-    match (request.method.as_str(), request.header("x-http-method")) {
+fn method(head: Head<'_>) -> Result<&str> {
+    match (head.method.as_str(), head.header("x-http-method")) {
         (method, None) => Ok(method),
         ("POST", Some(method @ ("MERGE" | "PATCH" | "PUT" | "DELETE"))) => Ok(method),
         ("POST", Some(_)) => Err(Fault::new(Code::XMethodIncorrectValue)),
@@ -170,7 +195,7 @@ fn method(request: &Request) -> Result<&str> {
 }
 
 fn entity(
-    request: &Request,
+    head: Head<'_>,
     method: &str,
     key: EntityKey,
     query: &Query<'_>,
@@ -179,17 +204,16 @@ fn entity(
     check_table(&key.table)?;
     check_key(crate::entity::PARTITION_KEY, &key.partition_key, limits)?;
     check_key(crate::entity::ROW_KEY, &key.row_key, limits)?;
-    let if_match = request.header("if-match").map(IfMatch::parse).transpose()?;
-    match (method, if_match) {
-        ("GET", _) => Ok(Operation::GetEntity { key, select: select(query)? }),
-        ("PUT", Some(if_match)) => Ok(Operation::UpdateEntity { key, if_match }),
-        ("PUT", None) => Ok(Operation::InsertOrReplaceEntity { key }),
-        ("MERGE" | "PATCH", Some(if_match)) => Ok(Operation::MergeEntity { key, if_match }),
-        ("MERGE" | "PATCH", None) => Ok(Operation::InsertOrMergeEntity { key }),
-        ("DELETE", Some(if_match)) => Ok(Operation::DeleteEntity { key, if_match }),
-        ("DELETE", None) => Err(Fault::new(Code::MissingRequiredHeader)),
-        _ => Err(Fault::new(Code::MethodNotAllowed)),
-    }
+    let if_match = head.header("if-match").map(IfMatch::parse).transpose()?;
+    let write = match (method, if_match) {
+        ("GET", _) => return Ok(Operation::GetEntity { key, select: select(query)? }),
+        ("PUT", if_match) => EntityWrite::Replace { key, if_match },
+        ("MERGE" | "PATCH", if_match) => EntityWrite::Merge { key, if_match },
+        ("DELETE", Some(if_match)) => EntityWrite::Delete { key, if_match },
+        ("DELETE", None) => return Err(Fault::new(Code::MissingRequiredHeader)),
+        _ => return Err(Fault::new(Code::MethodNotAllowed)),
+    };
+    Ok(Operation::WriteEntity(write))
 }
 
 fn table_query(query: &Query<'_>, limits: &Limits) -> Result<TableQuery> {
@@ -251,7 +275,7 @@ fn select(query: &Query<'_>) -> Result<Option<Vec<String>>> {
 
 #[cfg(test)]
 mod tests {
-    use lazuli_http::{Body, HeaderMap, HeaderValue, Method, RequestId};
+    use lazuli_http::HeaderValue;
 
     use super::*;
 
@@ -269,20 +293,13 @@ mod tests {
             if !text("name").starts_with("InsertOr") {
                 headers.insert("if-match", HeaderValue::from_static("*"));
             }
-            let request = Request {
-                method: Method::from_bytes(text("method").as_bytes()).unwrap(),
-                path: path.to_owned(),
-                query: query.to_owned(),
-                headers,
-                body: Body::empty(),
-                peer: ([127, 0, 0, 1], 1).into(),
-                secure: false,
-                received_ms: 0,
-                id: RequestId(1),
-            };
+            let batch = HeaderValue::from_static("multipart/mixed; boundary=b");
+            headers.insert("content-type", batch);
+            let method = Method::from_bytes(text("method").as_bytes()).unwrap();
+            let head = Head { method: &method, headers: &headers };
             let resource = Resource::parse(path).unwrap();
             let query = Query::parse(query).unwrap();
-            let parsed = Operation::parse(&request, resource, &query, &Limits::default()).unwrap();
+            let parsed = Operation::parse(head, resource, &query, &Limits::default()).unwrap();
             assert_eq!(parsed.name(), text("name"));
         }
     }

@@ -8,6 +8,7 @@ pub mod body;
 pub mod date;
 pub mod limits;
 pub mod message;
+pub mod multipart;
 pub mod mutate;
 pub mod odata;
 pub mod serve;

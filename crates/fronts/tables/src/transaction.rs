@@ -1,0 +1,157 @@
+//! Entity group transactions: up to a hundred changes of one partition key, all made or none.
+//!
+//! The body is `multipart/mixed` with one part: a change set, which is `multipart/mixed` again with one request in each
+//! part, or a single request that reads one entity. The answer has the same form and is 202 even where a change is
+//! refused; the refusal inside names the change by its place. Only what no change is to blame for is refused as a whole.
+
+use std::collections::BTreeSet;
+
+use lazuli_http::multipart::{self, MultipartError, Part};
+use lazuli_http::uri::Query;
+use lazuli_http::{Response, StatusCode};
+
+use crate::entities::{self, Change};
+use crate::error::{Code, ErrorFormat, Fault, Result};
+use crate::request::{Head, Operation, Wishes};
+use crate::tables::container;
+use crate::{Call, Front};
+
+pub(crate) async fn run(
+    front: &Front,
+    call: &Call,
+    boundary: &str,
+    body: &[u8],
+) -> Result<Response> {
+    let parts = multipart::parts(body, boundary, 1)?;
+    let [part] = parts.as_slice() else { return Err(Fault::new(Code::InvalidInput)) };
+    let content_type = part.headers.get("content-type").and_then(|value| value.to_str().ok());
+    match multipart::boundary(content_type.unwrap_or_default()) {
+        Ok(boundary) => {
+            let made = change_set(front, call, boundary, part.body).await;
+            let answers = inside(call, made)?;
+            Ok(answer(call, answers, true).await)
+        }
+        Err(_) => {
+            let read = read(front, call, part).await.map(|response| vec![response]);
+            let answers = inside(call, read)?;
+            Ok(answer(call, answers, false).await)
+        }
+    }
+}
+
+/// Makes all changes of a change set, and answers each.
+async fn change_set(
+    front: &Front,
+    call: &Call,
+    boundary: &str,
+    body: &[u8],
+) -> Result<Vec<Response>> {
+    let most = front.limits.transaction_operations_max;
+    let parts = match multipart::parts(body, boundary, most) {
+        Err(MultipartError::TooManyParts) => return Err(too_many(most)),
+        parts => parts?,
+    };
+    let mut changes = Vec::with_capacity(parts.len());
+    let mut rows = BTreeSet::new();
+    for (position, part) in parts.iter().enumerate() {
+        let (call, change) = change(front, call, part).map_err(|fault| fault.at(position))?;
+        let first = changes.first().map_or(&change.key, |(_, first): &(Call, Change)| &first.key);
+        let same_table = first.table.eq_ignore_ascii_case(&change.key.table);
+        if !same_table || first.partition_key != change.key.partition_key {
+            return Err(Fault::new(Code::CommandsInBatchActOnDifferentPartitions).at(position));
+        }
+        if !rows.insert(change.key.row_key.clone()) {
+            return Err(Fault::new(Code::InvalidDuplicateRow).at(position));
+        }
+        changes.push((call, change));
+    }
+    let Some((_, first)) = changes.first() else { return Err(Fault::new(Code::InvalidInput)) };
+    let table = container(&call.address.account, &first.key.table);
+    let partition_key = first.key.partition_key.clone();
+    let steps = changes.iter().map(|(_, change)| change.step()).collect();
+    let version = front
+        .records
+        .write_all(&table, &partition_key, steps)
+        .await
+        .map_err(|error| entities::refused(&error).at(error.position().unwrap_or(0)))?;
+    changes.into_iter().map(|(call, change)| change.answer(&call, version)).collect()
+}
+
+fn too_many(most: usize) -> Fault {
+    let sentence =
+        format!("The batch request operation exceeds the maximum {most} changes per change set.");
+    Fault::new(Code::InvalidInput).say(sentence).at(most)
+}
+
+/// The change that one part of a change set asks for, and how its answer should look.
+fn change(front: &Front, call: &Call, part: &Part<'_>) -> Result<(Call, Change)> {
+    let (call, operation, body) = operation(front, call, part)?;
+    match operation {
+        Operation::WriteEntity(write) => Ok((call, Change::of(write, body, &front.limits)?)),
+        _ => Err(Fault::new(Code::InvalidInput)
+            .say("A change set holds nothing but changes of entities.")),
+    }
+}
+
+/// A single query outside of a change set.
+async fn read(front: &Front, call: &Call, part: &Part<'_>) -> Result<Response> {
+    let (call, operation, _) = operation(front, call, part)?;
+    match operation {
+        Operation::GetEntity { key, select } => {
+            entities::get(front, &call, &key, select.as_deref()).await
+        }
+        _ => Err(Fault::new(Code::InvalidInput)
+            .say("A batch holds one change set, or a single query by both keys.")),
+    }
+}
+
+/// What one part asks for: read as if it had been sent by itself, to the same account.
+fn operation<'a>(
+    front: &Front,
+    call: &Call,
+    part: &Part<'a>,
+) -> Result<(Call, Operation, &'a [u8])> {
+    let request = multipart::request(part)?;
+    let query = Query::parse(request.uri.query().unwrap_or_default())?;
+    let address = call.address.inside(request.uri.path())?;
+    let head = Head { method: &request.method, headers: &request.headers };
+    let resource = address.resource.clone();
+    let operation = Operation::parse(head, resource, &query, &front.limits)?;
+    let wishes = Wishes::of(head, &query)?;
+    let (request_id, time) = (call.request_id.clone(), call.time.clone());
+    Ok((Call { address, wishes, request_id, time }, operation, request.body))
+}
+
+/// Refusals are answers too, but for those that are worth trying again: clients look for them outside.
+fn inside(call: &Call, made: Result<Vec<Response>>) -> Result<Vec<Response>> {
+    match made {
+        Err(fault) if !fault.is_ours() => {
+            Ok(vec![fault.response(ErrorFormat::Json, &call.request_id, &call.time)])
+        }
+        made => made,
+    }
+}
+
+/// The answers of all parts as one.
+async fn answer(call: &Call, answers: Vec<Response>, is_change_set: bool) -> Response {
+    let outer = format!("batchresponse_{}", call.request_id);
+    let inner = format!("changesetresponse_{}", call.request_id);
+    let mut body = Vec::new();
+    if is_change_set {
+        let kind = "Content-Type: multipart/mixed; boundary=";
+        body.extend_from_slice(format!("--{outer}\r\n{kind}{inner}\r\n\r\n").as_bytes());
+    }
+    let boundary = if is_change_set { &inner } else { &outer };
+    for response in answers {
+        let response = response.with("x-content-type-options", "nosniff");
+        multipart::write_response(&mut body, boundary, response).await;
+    }
+    if is_change_set {
+        body.extend_from_slice(format!("--{inner}--\r\n").as_bytes());
+    }
+    body.extend_from_slice(format!("--{outer}--\r\n").as_bytes());
+    Response::new(StatusCode::ACCEPTED)
+        .with("content-type", format!("multipart/mixed; boundary={outer}"))
+        .with("cache-control", "no-cache")
+        .with_body(body)
+}
