@@ -34,7 +34,8 @@ pub(crate) fn run(mut arguments: Arguments) -> Result {
     judge(&front, &target)
 }
 
-fn judge(front: &str, target: &str) -> Result {
+/// Runs the tests of a front with the Python SDK on a target of `targets.toml`.
+pub(crate) fn judge(front: &str, target: &str) -> Result {
     let tests = workspace::root().join(TESTS).join(format!("test_{front}.py"));
     if !tests.exists() {
         return Err(Failure::Usage(format!("there is no {TESTS}/test_{front}.py")));

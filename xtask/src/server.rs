@@ -31,16 +31,20 @@ pub(crate) fn start(workspace: &Workspace, folder: &Path) -> Result<(Background,
     Ok((server, endpoints(&text)?))
 }
 
-/// A front may listen in several ways; the tests use the first one, plain HTTP.
 fn endpoints(text: &str) -> Result<Endpoints> {
     let value: Value = serde_json::from_str(text)
         .map_err(|error| Failure::failed(format!("the ready file is not JSON: {error}")))?;
     let Some(list) = value["endpoints"].as_object() else {
         return Err(Failure::failed("the ready file has no 'endpoints'"));
     };
-    let first =
-        list.iter().filter_map(|(front, urls)| Some((front.clone(), urls[0].as_str()?.into())));
-    Ok(first.collect())
+    let mut endpoints = Endpoints::new();
+    for (front, url) in list {
+        let Some(url) = url.as_str() else {
+            return Err(Failure::failed(format!("the ready file has no address for {front}")));
+        };
+        endpoints.insert(front.clone(), url.to_owned());
+    }
+    Ok(endpoints)
 }
 
 #[cfg(test)]
@@ -49,8 +53,9 @@ mod tests {
 
     #[test]
     fn endpoints_are_read_from_the_ready_file() {
-        let read = endpoints(r#"{"endpoints":{"tables":["http://127.0.0.1:9"]}}"#).unwrap();
+        let read = endpoints(r#"{"endpoints":{"tables":"http://127.0.0.1:9"}}"#).unwrap();
         assert_eq!(read["tables"], "http://127.0.0.1:9");
+        assert!(endpoints(r#"{"endpoints":{"tables":["http://127.0.0.1:9"]}}"#).is_err());
         assert!(endpoints("{}").is_err());
         assert!(endpoints("{").is_err());
     }

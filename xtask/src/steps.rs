@@ -8,10 +8,13 @@ use std::time::Instant;
 
 use crate::arguments::Arguments;
 use crate::workspace::{Workspace, cargo};
-use crate::{Failure, Result, process, sim, tidy};
+use crate::{Failure, Result, conformance, crash, process, sim, tidy};
 
 /// Seeds that the simulator runs in the test; `cargo xtask sim --seeds N` runs more.
 const SIM_SEEDS: u64 = 300;
+
+/// Rounds of kill -9 in the test; `cargo xtask crash --rounds N` does more.
+const CRASH_ROUNDS: u64 = 5;
 
 struct Step {
     name: &'static str,
@@ -34,6 +37,12 @@ const STEPS: &[Step] = &[
     },
     Step { name: "examples", proves: "the examples run to their end", run: examples },
     Step { name: "sim", proves: "no seed finds a lost, doubled or torn write", run: simulation },
+    Step {
+        name: "tables-python",
+        proves: "the official Python SDK works on Tables",
+        run: tables_python,
+    },
+    Step { name: "crash", proves: "no answered write is lost by kill -9", run: crash_rounds },
 ];
 
 pub(crate) fn run(mut arguments: Arguments) -> Result {
@@ -113,6 +122,14 @@ fn examples() -> Result {
 
 fn simulation() -> Result {
     sim::seeds(SIM_SEEDS)
+}
+
+fn tables_python() -> Result {
+    conformance::judge("tables", "ours")
+}
+
+fn crash_rounds() -> Result {
+    crash::rounds(CRASH_ROUNDS)
 }
 
 #[cfg(test)]

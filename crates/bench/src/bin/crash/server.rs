@@ -105,7 +105,7 @@ impl Drop for Server {
 /// Where the ready file says that Tables listens.
 fn address(ready: &str) -> Option<SocketAddr> {
     let ready: serde_json::Value = serde_json::from_str(ready).ok()?;
-    ready["endpoints"]["tables"][0].as_str()?.strip_prefix("http://")?.parse().ok()
+    ready["endpoints"]["tables"].as_str()?.strip_prefix("http://")?.parse().ok()
 }
 
 /// Fails with what `lazuli fsck` says unless it finds nothing.
