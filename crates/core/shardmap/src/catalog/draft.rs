@@ -17,6 +17,9 @@ pub const LOG_VERSIONS_MAX: u64 = 4_096;
 /// The most partitions that one row of the change log names. Above that, followers read the container again.
 pub const LOG_PARTITIONS_MAX: usize = 1_024;
 
+/// The most operations that may be pending at once, so that a shard that stays down does not fill the catalog.
+pub const PENDING_OPERATIONS_MAX: usize = 1_024;
+
 /// Why a change was not made.
 #[derive(Debug)]
 pub(crate) enum Refusal {
@@ -44,6 +47,7 @@ pub(crate) struct Draft {
     txn: Box<dyn Txn>,
     version: u64,
     head: Head,
+    pending: Vec<(u64, ContainerId)>,
     log: LogRow,
     writes: Vec<Write>,
     counts: BTreeMap<(ShardId, ContainerId), i64>,
@@ -52,10 +56,16 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    pub(super) fn new(txn: Box<dyn Txn>, version: u64, head: Head, change: Id) -> Self {
-        let (writes, counts) = (Vec::new(), BTreeMap::new());
-        let log = LogRow::new(change);
-        Self { txn, version, head, log, writes, counts, begun: None, advanced: false }
+    pub(super) async fn new(
+        txn: Box<dyn Txn>,
+        version: u64,
+        head: Head,
+        change: Id,
+    ) -> Result<Self> {
+        let pending = View::of(&*txn).pending().await?;
+        let (log, writes, counts) = (LogRow::new(change), Vec::new(), BTreeMap::new());
+        let (begun, advanced) = (None, false);
+        Ok(Self { txn, version, head, pending, log, writes, counts, begun, advanced })
     }
 
     /// The catalog as it was when the draft began, without what it will write.
@@ -217,9 +227,16 @@ impl Draft {
     }
 
     /// Decides the operation: from the commit of this draft on it will be done. Its number is that commit's version.
-    pub(crate) fn begin(&mut self, mut operation: Operation) -> Operation {
+    pub(crate) fn begin(&mut self, mut operation: Operation) -> Result<Operation> {
         assert!(self.begun.is_none(), "a change begins one operation");
+        if self.pending.len() >= PENDING_OPERATIONS_MAX {
+            let message =
+                format!("{PENDING_OPERATIONS_MAX} operations wait for shards that are down");
+            return Err(Error::unavailable("too-many-operations", message));
+        }
         operation.number = self.next_version();
+        self.pending.push((operation.number, operation.container));
+        self.put_pending();
         for routes in &operation.claims {
             let claim = Claim { operation: operation.number, routes: routes.clone() };
             let key = keys::routed(keys::CLAIM, operation.container, &routes.start);
@@ -228,7 +245,12 @@ impl Draft {
         let key = keys::numbered(keys::OPERATION, operation.number);
         self.put(key, Some(encode(&operation)));
         self.begun = Some(operation.clone());
-        operation
+        Ok(operation)
+    }
+
+    fn put_pending(&mut self) {
+        let row = (!self.pending.is_empty()).then(|| encode(&self.pending));
+        self.put(keys::space(keys::PENDING), row);
     }
 
     /// Writes a pending operation down again, as a repair that replaces what it finds.
@@ -271,6 +293,8 @@ impl Draft {
             self.put(keys::routed(keys::CLAIM, operation.container, &routes.start), None);
         }
         self.put(keys::numbered(keys::OPERATION, operation.number), None);
+        self.pending.retain(|(number, _)| *number != operation.number);
+        self.put_pending();
         Ok(())
     }
 

@@ -23,6 +23,7 @@ pub(super) const LOCKED: u8 = 0x34;
 pub(super) const OPERATION: u8 = 0x40;
 pub(super) const CLAIM: u8 = 0x41;
 pub(super) const GARBAGE: u8 = 0x42;
+pub(super) const PENDING: u8 = 0x43;
 pub(super) const RECORD_HEAD: u8 = 0x50;
 pub(super) const RECORD: u8 = 0x51;
 

@@ -24,7 +24,7 @@ use crate::record::{decode, encode};
 use crate::{Container, ContainerId, Garbage, Partition, PartitionId, Shard, ShardId};
 
 pub(crate) use draft::{Change, Decision, Draft, Refusal};
-pub use draft::{LOG_PARTITIONS_MAX, LOG_VERSIONS_MAX};
+pub use draft::{LOG_PARTITIONS_MAX, LOG_VERSIONS_MAX, PENDING_OPERATIONS_MAX};
 pub use records::{Expected, RecordWrite, Versioned};
 pub(crate) use rows::Deleting;
 pub use rows::{CATALOG_FORMAT, ContainerChange, DroppedRow, Entry, Operation};
@@ -216,7 +216,10 @@ impl Catalog {
             begun => begun?,
         };
         let head: Option<Head> = View::of(&*txn).row(&key).await?;
-        Ok(head.map(|head| Draft::new(txn, version, head, change)))
+        match head {
+            Some(head) => Draft::new(txn, version, head, change).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// The change that made this version, if the log remembers it.

@@ -246,8 +246,18 @@ impl<'a> View<'a> {
         Ok(entries.into_iter().find(|entry| entry.lock.is_some()))
     }
 
+    /// Numbers and containers of the operations that are not finished: one row, so that nobody has to walk over the
+    /// traces of those that are.
+    pub(super) async fn pending(&self) -> Result<Vec<(u64, ContainerId)>> {
+        Ok(self.row(&keys::space(keys::PENDING)).await?.unwrap_or_default())
+    }
+
     pub(crate) async fn operations(&self) -> Result<Vec<Operation>> {
-        self.values(keys::space(keys::OPERATION)).await
+        let mut operations = Vec::new();
+        for (number, _) in self.pending().await? {
+            operations.push(self.operation(number).await?.ok_or_else(torn_index)?);
+        }
+        Ok(operations)
     }
 
     pub(crate) async fn operation(&self, number: u64) -> Result<Option<Operation>> {
@@ -260,6 +270,9 @@ impl<'a> View<'a> {
         container: ContainerId,
         range: &KeyRange,
     ) -> Result<Option<Claim>> {
+        if self.pending().await?.iter().all(|(_, other)| *other != container) {
+            return Ok(None);
+        }
         let prefix = keys::of_container(keys::CLAIM, container);
         Ok(self.overlapping(&prefix, range, 1).await?.into_iter().next())
     }
@@ -286,5 +299,5 @@ fn no_container(which: String) -> Error {
 }
 
 fn torn_index() -> Error {
-    Error::corrupt("row-corrupt", "an index of the catalog names a partition that is not there")
+    Error::corrupt("row-corrupt", "an index of the catalog names a row that is not there")
 }

@@ -172,7 +172,7 @@ impl LocalMap {
         let finished_below = head.finished_below.max(change.finished_below);
         let mut writes = forget_garbage(&*txn, &change.garbage).await?;
         writes.extend(self.writes(change, &dropped));
-        writes.extend(forget_applied(&*txn, finished_below).await?);
+        writes.extend(forget_applied(&*txn, head.finished_below, finished_below).await?);
         writes.push(Write::Delete(head_key(*version)));
         writes.push(Write::Put(head_key(*version + 1), encode(&HeadRow { finished_below })));
         let doubt = Doubt { map: self };

@@ -85,12 +85,11 @@ pub(super) async fn read_rows(reader: &dyn Reader) -> Result<Rows> {
     Ok(Rows { by_id, seen: seen.max(head.finished_below) })
 }
 
-/// Deletions of the marks of operations that are finished everywhere.
-pub(super) async fn forget_applied(reader: &dyn Reader, finished_below: u64) -> Result<Vec<Write>> {
-    let start = layout::prefix(ContainerId::SYSTEM, Space::APPLIED);
-    let range = KeyRange::new(start, Some(applied_key(finished_below)));
-    let page = reader.scan(&range, Direction::Forward, PageLimit::MAX).await?;
-    Ok(page.items.into_iter().map(|(key, _)| Write::Delete(key)).collect())
+/// Deletions of the marks of operations that are finished everywhere, from where the last change left off.
+pub(super) async fn forget_applied(reader: &dyn Reader, from: u64, to: u64) -> Result<Vec<Write>> {
+    let marks = KeyRange::new(applied_key(from), Some(applied_key(to)));
+    let items = scan(reader, marks).await?;
+    Ok(items.into_iter().map(|(key, _)| Write::Delete(key)).collect())
 }
 
 /// Deletions of older garbage that the new one includes.
@@ -112,7 +111,10 @@ pub(super) async fn forget_garbage(reader: &dyn Reader, new: &[Garbage]) -> Resu
 }
 
 pub(super) async fn scan_all(reader: &dyn Reader, space: Space) -> Result<Vec<(Bytes, Bytes)>> {
-    let mut range = KeyRange::prefix(layout::prefix(ContainerId::SYSTEM, space));
+    scan(reader, KeyRange::prefix(layout::prefix(ContainerId::SYSTEM, space))).await
+}
+
+async fn scan(reader: &dyn Reader, mut range: KeyRange) -> Result<Vec<(Bytes, Bytes)>> {
     let mut items = Vec::new();
     loop {
         let page = reader.scan(&range, Direction::Forward, PageLimit::MAX).await?;

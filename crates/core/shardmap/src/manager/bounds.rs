@@ -53,7 +53,7 @@ impl Change for Split {
         for half in [&left, &right] {
             operation.puts.push(Entry { partition: half.clone(), lock: entry.lock });
         }
-        draft.begin(operation);
+        draft.begin(operation)?;
         Ok((left, right))
     }
 }
@@ -80,7 +80,7 @@ impl Change for Merge {
             operation.remove(half);
         }
         operation.puts.push(Entry { partition: merged.clone(), lock });
-        draft.begin(operation);
+        draft.begin(operation)?;
         Ok(merged)
     }
 }

@@ -120,7 +120,7 @@ impl Change for Create<'_> {
         }
         operation.change = ContainerChange::Create(container.clone());
         draft.take_name(&container);
-        draft.begin(operation);
+        draft.begin(operation)?;
         Ok(container)
     }
 }

@@ -91,6 +91,6 @@ async fn round(draft: &mut Draft, deleting: &Deleting) -> Decision<bool> {
             }
         }
     }
-    draft.begin(operation);
+    draft.begin(operation)?;
     Ok(is_last)
 }

@@ -98,7 +98,7 @@ impl Change for AddPartitions<'_> {
             operation.claims.push(new.routes.clone());
             operation.puts.push(Entry { partition, lock: None });
         }
-        let added = draft.begin(operation).puts;
+        let added = draft.begin(operation)?.puts;
         Ok(added.into_iter().map(|entry| entry.partition).collect())
     }
 }
@@ -125,7 +125,7 @@ impl Change for DeletePartition {
         operation.remove(&partition);
         let Partition { shard, routes, .. } = partition;
         operation.garbage.push(draft.new_garbage(shard, container.id, routes));
-        draft.begin(operation);
+        draft.begin(operation)?;
         Ok(())
     }
 }
@@ -149,7 +149,7 @@ impl Change for SetState {
         operation.claims.push(before.routes.clone());
         operation.remove(&before);
         operation.puts.push(Entry { partition: after.clone(), lock: entry.lock });
-        draft.begin(operation);
+        draft.begin(operation)?;
         Ok(after)
     }
 }

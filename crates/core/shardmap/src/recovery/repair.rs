@@ -43,7 +43,7 @@ impl Change for Repair<'_> {
             Resolution::KeepCatalog => self.keep_catalog(draft, &mut operation, mine).await?,
             Resolution::KeepShard => self.keep_shard(draft, &mut operation).await?,
         }
-        draft.begin(operation);
+        draft.begin(operation)?;
         Ok(())
     }
 }
