@@ -1,6 +1,7 @@
 //! What a run found, as a table with a verdict.
 
 use std::fmt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::OPEN_MS_MAX;
@@ -24,13 +25,17 @@ impl Round {
     }
 }
 
-/// The processor time of this process. Zero where the system does not say.
+/// The processor time of this process so far, without the engine's background workers: they work off what either of the
+/// two has left. Zero where the system does not say.
 fn cpu_time() -> Duration {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The fields behind the name of the program, which may hold anything.
-    let fields = stat.rsplit(')').next().unwrap_or_default();
-    let ticks: u64 = fields.split(' ').skip(12).take(2).filter_map(|f| f.parse::<u64>().ok()).sum();
-    Duration::from_millis(ticks * 10)
+    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return Duration::ZERO };
+    let time = |folder: &Path| {
+        let name = std::fs::read_to_string(folder.join("comm")).ok()?;
+        let times = std::fs::read_to_string(folder.join("schedstat")).ok()?;
+        let nanos = times.split(' ').next()?.parse().ok()?;
+        (!name.starts_with("fjall")).then_some(Duration::from_nanos(nanos))
+    };
+    threads.filter_map(|thread| time(&thread.ok()?.path())).sum()
 }
 
 /// One figure: the rounds of both.
@@ -54,7 +59,7 @@ impl Row {
     }
 }
 
-/// Processor time per piece of work, in microseconds; what runs in the background counts too.
+/// Processor time per piece of work, in microseconds.
 fn cost(rounds: &[Round]) -> f64 {
     let cpu: Duration = rounds.iter().map(|round| round.cpu).sum();
     let count: f64 = rounds.iter().map(|round| f64::from(round.count)).sum();
@@ -86,7 +91,7 @@ impl fmt::Display for Report {
             let rate = |rounds: &[Round]| median(rounds.iter().map(|round| round.per_second));
             let (ours, raw) = (rate(&row.ours), rate(&row.raw));
             let (share, least, met) = (row.share(), row.share_least, verdict(row.is_met()));
-            let cost = format!("{:.0} / {:.0}", cost(&row.ours), cost(&row.raw));
+            let cost = format!("{:.1} / {:.1}", cost(&row.ours), cost(&row.raw));
             let name = &row.name;
             writeln!(
                 f,
