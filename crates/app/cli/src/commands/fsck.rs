@@ -44,5 +44,6 @@ fn print(report: &Value, findings: u64) {
         many => format!("{many} shards"),
     };
     let [keys, items] = ["keys", "items"].map(|field| cell(&report[field]));
-    output::line(&format!("checked {keys} keys ({items} items) on {shards}"));
+    let outcome = if findings == 0 { ": nothing is wrong" } else { "" };
+    output::line(&format!("checked {keys} keys ({items} items) on {shards}{outcome}"));
 }
