@@ -59,6 +59,26 @@ fn a_signal_stops_it_cleanly_and_what_was_answered_is_there_again() {
 }
 
 #[test]
+fn a_second_signal_stops_it_at_once() {
+    use std::io::Write;
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["--stop-timeout", "1h", "--header-timeout", "1h"];
+    let mut server = Server::start_with(folder.path(), &flags, &[]);
+    let mut unfinished = std::net::TcpStream::connect(server.endpoint("admin")).unwrap();
+    unfinished.write_all(b"POST /v1/accounts HTTP/1.1\r\ncontent-length: 9\r\n").unwrap();
+    // Answered only once the connection above has been accepted.
+    assert_eq!(ask(&server.endpoint("admin"), "GET", "/healthz", &[], "").0, 200);
+    server.signal("-TERM");
+    let log = || std::fs::read_to_string(folder.path().join("stderr.txt")).unwrap();
+    while !log().contains("stopping") {
+        std::thread::yield_now();
+    }
+    server.signal("-TERM");
+    assert_eq!(server.wait().code(), Some(1));
+    assert!(log().contains("stopped at once by a second SIGTERM"), "{}", log());
+}
+
+#[test]
 fn published_keys_are_refused_where_other_machines_can_reach_them() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["serve", "--host", "0.0.0.0", "--table-port", "0", "--admin-port", "0"];

@@ -16,7 +16,10 @@ pub fn serve(settings: Settings) -> Result<()> {
     let runtime = runtime.map_err(|error| {
         Failure::new("no-threads", format!("the system gives no threads: {error}"))
     })?;
-    runtime.block_on(run(settings))
+    let ended = runtime.block_on(run(settings));
+    // Whatever still runs in the background has nothing left to answer.
+    runtime.shutdown_background();
+    ended
 }
 
 async fn run(settings: Settings) -> Result<()> {
