@@ -72,11 +72,12 @@ pub(super) async fn read_head(reader: &dyn Reader) -> Result<(u64, HeadRow)> {
 }
 
 pub(super) async fn read_rows(reader: &dyn Reader) -> Result<Rows> {
-    let mut by_id = BTreeMap::new();
-    for (_, row) in scan_all(reader, Space::LOCAL_MAP).await? {
-        let partition: Partition = decode(row)?;
-        by_id.insert(partition.id, partition);
-    }
+    let rows = scan_all(reader, Space::LOCAL_MAP).await?;
+    // The rows come in the order of ids, so the tree is built from below, at once.
+    let by_id = rows
+        .into_iter()
+        .map(|(_, row)| decode::<Partition>(row).map(|partition| (partition.id, partition)))
+        .collect::<Result<BTreeMap<_, _>>>()?;
     let marks = KeyRange::prefix(layout::prefix(ContainerId::SYSTEM, Space::APPLIED));
     let last = reader.scan(&marks, Direction::Backward, PageLimit::items(1)).await?;
     let last = last.items.first().and_then(|(key, _)| key.split_last_chunk::<8>());
