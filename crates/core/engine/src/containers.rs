@@ -1,12 +1,17 @@
-//! Containers as shapes make, find and delete them.
+//! Containers as shapes make, find, label and delete them, and what fronts keep about a whole service.
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use lazuli_shardmap::Container;
-use lazuli_shardmap::manager::NewContainer;
-use lazuli_store::Result;
+use lazuli_shardmap::catalog::{Expected, kinds};
+use lazuli_shardmap::manager::{ContainerUpdate, NewContainer};
+use lazuli_store::{Kind, Result};
 
 use crate::engine::Engine;
+
+/// How often a change of an attribute is decided anew because the container changed meanwhile.
+const ATTRIBUTE_TRIES_MAX: usize = 8;
 
 impl Engine {
     /// A container by name, if it has the schema that the caller was written for (S13).
@@ -34,5 +39,54 @@ impl Engine {
         most: usize,
     ) -> Result<Vec<Container>> {
         self.manager.catalog().containers_named(prefix, after, most).await
+    }
+
+    /// What the container's front keeps about it under this name, as the catalog has it now.
+    pub async fn attribute(&self, name: &str, attribute: &str) -> Result<Option<String>> {
+        let container = self.manager.catalog().container_named(name).await?;
+        Ok(container.policies.attributes.get(attribute).cloned())
+    }
+
+    /// Keeps a text about a container, or none any more. Fails with `NotFound` if there is no container of this name.
+    pub async fn set_attribute(
+        &self,
+        name: &str,
+        attribute: &str,
+        value: Option<&str>,
+    ) -> Result<()> {
+        let mut tries = 0;
+        loop {
+            let container = self.manager.catalog().container_named(name).await?;
+            let mut policies = container.policies;
+            match value {
+                Some(value) => policies.attributes.insert(attribute.to_owned(), value.to_owned()),
+                None => policies.attributes.remove(attribute),
+            };
+            let update = ContainerUpdate {
+                id: container.id,
+                version: container.version,
+                schema: container.schema,
+                placement: container.placement,
+                policies,
+            };
+            tries += 1;
+            match self.manager.update_container(&update).await {
+                Err(error) if error.kind() == Kind::Precondition && tries < ATTRIBUTE_TRIES_MAX => {
+                }
+                updated => return updated.map(|_| ()),
+            }
+        }
+    }
+
+    /// What a front keeps about a whole service of an account.
+    pub async fn service(&self, name: &str) -> Result<Option<Bytes>> {
+        let found = self.manager.catalog().get_record(kinds::SERVICE, name.as_bytes()).await?;
+        Ok(found.map(|record| record.value))
+    }
+
+    pub async fn set_service(&self, name: &str, value: Bytes) -> Result<()> {
+        let key = Bytes::copy_from_slice(name.as_bytes());
+        let catalog = self.manager.catalog();
+        catalog.put_record(kinds::SERVICE, key, value, Expected::Anything).await.map(|_| ())
     }
 }

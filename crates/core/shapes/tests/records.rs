@@ -70,6 +70,25 @@ async fn containers_are_created_listed_deleted_and_created_again() {
 }
 
 #[tokio::test]
+async fn what_fronts_keep_about_containers_and_services_is_kept() {
+    let records = records().await;
+    records.create("t/a", "A", MapKind::Range).await.unwrap();
+    assert_eq!(records.attribute("t/a", "acl").await.unwrap(), None);
+    records.set_attribute("t/a", "acl", Some("x")).await.unwrap();
+    assert_eq!(records.attribute("t/a", "acl").await.unwrap().as_deref(), Some("x"));
+    assert_eq!(records.list("t/", None, 9).await.unwrap(), [("t/a".into(), "A".into())]);
+    records.insert("t/a", "p", "r", Bytes::new()).await.unwrap();
+    records.set_attribute("t/a", "acl", None).await.unwrap();
+    assert_eq!(records.attribute("t/a", "acl").await.unwrap(), None);
+    let missing = records.set_attribute("t/b", "acl", None).await.unwrap_err();
+    assert_eq!(missing.kind(), Kind::NotFound);
+    assert_eq!(records.service("t").await.unwrap(), None);
+    records.set_service("t", Bytes::from_static(b"one")).await.unwrap();
+    records.set_service("t", Bytes::from_static(b"two")).await.unwrap();
+    assert_eq!(records.service("t").await.unwrap().as_deref(), Some(&b"two"[..]));
+}
+
+#[tokio::test]
 async fn a_record_is_inserted_once_and_changed_under_conditions() {
     let records = records().await;
     records.create("t", "t", MapKind::Range).await.unwrap();

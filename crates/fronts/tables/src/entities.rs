@@ -39,6 +39,10 @@ pub(crate) async fn get(
     key: &EntityKey,
     select: Option<&[String]>,
 ) -> Result<Response> {
+    // Queries find nothing outside of a granted range, and this is one by both keys.
+    if !call.access.holds(key) {
+        return Err(Fault::new(Code::ResourceNotFound));
+    }
     let found = front
         .records
         .get(&container(&call.address.account, &key.table), &key.partition_key, &key.row_key)
@@ -56,6 +60,7 @@ pub(crate) async fn write(
     body: &[u8],
 ) -> Result<Response> {
     let change = Change::of(write, body, &front.limits)?;
+    call.access.check_key(&change.key)?;
     let table = container(&call.address.account, &change.key.table);
     let steps = vec![change.step()];
     let written = front.records.write_all(&table, &change.key.partition_key, steps).await;

@@ -4,9 +4,11 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use lazuli_engine::{Error, Kind};
+use lazuli_http::acl::AclError;
 use lazuli_http::auth::Refusal;
 use lazuli_http::multipart::MultipartError;
 use lazuli_http::odata::{JsonError, write_string};
+use lazuli_http::properties::PropertiesError;
 use lazuli_http::uri::UriError;
 use lazuli_http::{BodyError, Response, StatusCode};
 
@@ -34,8 +36,21 @@ codes! {
     AuthenticationFailed 403
         "Server failed to authenticate the request. Make sure the value of Authorization header \
          is formed correctly including the signature.";
+    AuthorizationFailure 403 "This request is not authorized to perform this operation.";
+    AuthorizationPermissionMismatch 403
+        "This request is not authorized to perform this operation using this permission.";
+    AuthorizationProtocolMismatch 403
+        "This request is not authorized to perform this operation using this protocol.";
+    AuthorizationResourceTypeMismatch 403
+        "This request is not authorized to perform this operation using this resource type.";
+    AuthorizationServiceMismatch 403
+        "This request is not authorized to perform this operation using this service.";
+    AuthorizationSourceIPMismatch 403
+        "This request is not authorized to perform this operation using this source IP.";
     CommandsInBatchActOnDifferentPartitions 400
         "All commands in a batch must operate on same entity group.";
+    CorsPreflightFailure 403
+        "CORS not enabled or no matching rule found for this request.";
     DuplicatePropertiesSpecified 400 "A property is specified more than one time.";
     EntityAlreadyExists 409 "The specified entity already exists.";
     EntityTooLarge 400 "The entity is larger than the maximum allowed size (1MB).";
@@ -51,15 +66,19 @@ codes! {
          once in a batch request.";
     InvalidHeaderValue 400 "The value for one of the HTTP headers is not in the correct format.";
     InvalidInput 400 "One of the request inputs is not valid.";
+    InvalidQueryParameterValue 400
+        "Value for one of the query parameters specified in the request URI is invalid.";
     InvalidResourceName 400 "The specified resource name contains invalid characters.";
     InvalidUri 400 "The requested URI does not represent any resource.";
+    InvalidXmlDocument 400 "XML specified is not syntactically valid.";
+    InvalidXmlNodeValue 400
+        "The value for one of the XML nodes is not in the correct format.";
     KeyValueTooLarge 400 "The key property is larger than the maximum allowed size (1KB).";
     MethodNotAllowed 405 "The resource doesn't support the specified HTTP verb.";
     MissingRequiredHeader 400 "An HTTP header that's mandatory for this request is not specified.";
     NoAuthenticationInformation 401
         "Server failed to authenticate the request. Please refer to the information in the \
          www-authenticate header.";
-    NotImplemented 501 "The requested operation is not implemented.";
     OperationTimedOut 500 "The operation could not be completed within the permitted time.";
     OutOfRangeInput 400 "One of the request inputs is out of range.";
     PropertiesNeedValue 400 "The values are not specified for all properties in the entity.";
@@ -250,7 +269,12 @@ impl From<Refusal> for Fault {
             | Refusal::OtherAccount
             | Refusal::NoDate
             | Refusal::ClockSkew
-            | Refusal::WrongSignature => Self::new(Code::AuthenticationFailed),
+            | Refusal::WrongSignature
+            | Refusal::OutsideTime
+            | Refusal::UnknownPolicy => Self::new(Code::AuthenticationFailed),
+            Refusal::OtherAddress => Self::new(Code::AuthorizationSourceIPMismatch),
+            Refusal::OtherProtocol => Self::new(Code::AuthorizationProtocolMismatch),
+            Refusal::OtherService => Self::new(Code::AuthorizationServiceMismatch),
         }
     }
 }
@@ -261,6 +285,24 @@ impl From<BodyError> for Fault {
             BodyError::TooLarge => Self::new(Code::RequestBodyTooLarge),
             BodyError::TimedOut => Self::new(Code::OperationTimedOut),
             BodyError::Broken => Self::new(Code::InvalidInput),
+        }
+    }
+}
+
+impl From<AclError> for Fault {
+    fn from(error: AclError) -> Self {
+        match error {
+            AclError::NotXml => Self::new(Code::InvalidXmlDocument),
+            AclError::BadValue => Self::new(Code::InvalidXmlNodeValue),
+        }
+    }
+}
+
+impl From<PropertiesError> for Fault {
+    fn from(error: PropertiesError) -> Self {
+        match error {
+            PropertiesError::NotXml => Self::new(Code::InvalidXmlDocument),
+            PropertiesError::BadValue => Self::new(Code::InvalidXmlNodeValue),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! the operation makes one call of the shape, `response` or `error` writes the answer. `operations.toml` lists every
 //! operation of the service and whether it is done.
 
+mod access;
 mod address;
 mod entities;
 mod entity;
@@ -15,6 +16,7 @@ mod names;
 mod query;
 mod request;
 mod response;
+mod service;
 mod tables;
 mod token;
 mod transaction;
@@ -22,17 +24,19 @@ mod transaction;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use lazuli_http::auth::{self, Accounts};
+use lazuli_http::auth::Accounts;
 use lazuli_http::date::{Fraction, TICKS_PER_MILLI, format_iso8601};
 use lazuli_http::storage::{self, Echo};
 use lazuli_http::uri::Query;
-use lazuli_http::{Body, Method, Request, Response};
+use lazuli_http::{Body, HeaderMap, Method, Request, Response};
 use lazuli_shapes::record::Records;
 
+use access::Access;
 use address::Address;
 use error::{Code, ErrorFormat, Fault, Result};
 pub use limits::Limits;
 use request::{Head, Operation, Wishes};
+use service::Visitor;
 
 /// An answer that is on its way.
 pub type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
@@ -57,23 +61,33 @@ struct Front {
 }
 
 /// What operations need to know of the request beside their own arguments.
+#[derive(Clone)]
 struct Call {
     address: Address,
+    access: Access,
     wishes: Wishes,
-    /// The request's name and the time it came, as errors repeat them.
+    /// The request's name, as errors repeat it.
     request_id: String,
-    time: String,
+    received_ms: u64,
+}
+
+impl Call {
+    /// When the request came, as errors say it.
+    fn time(&self) -> String {
+        time_text(self.received_ms)
+    }
 }
 
 impl Front {
     async fn answer(&self, request: Request) -> Response {
         let echo = Echo::of(&request);
         let format = ErrorFormat::parse(request.header("accept").unwrap_or_default());
-        let time = time_text(request.received_ms);
-        let (operation, result) = match self.admit(&request) {
+        let (received_ms, mut visitor) = (request.received_ms, None);
+        let (operation, result) = match self.admit(&request).await {
             Ok((call, operation)) => {
-                let name = operation.name();
-                (Some(name), self.run(&call, operation, request.body).await)
+                visitor = Visitor::of(self, &request, &call.address.account).await;
+                let Request { headers, body, .. } = request;
+                (Some(operation.name()), self.run(&call, operation, &headers, body).await)
             }
             Err(fault) => (None, Err(fault)),
         };
@@ -81,42 +95,63 @@ impl Front {
             if let Some(cause) = fault.cause() {
                 tracing::error!(request_id = echo.request_id, cause, "a request failed");
             }
-            fault.response(format, &echo.request_id, &time)
+            fault.response(format, &echo.request_id, &time_text(received_ms))
         });
         response.operation = operation;
+        let preflight = operation == Some(Operation::Preflight.name());
+        if let Some(visitor) = visitor.filter(|_| !preflight) {
+            response = visitor.greet(response);
+        }
         echo.apply(response).with("server", "Lazuli").with("x-content-type-options", "nosniff")
     }
 
     /// Everything that can be said of a request by its head: whom and what it means, and whether it may.
-    fn admit(&self, request: &Request) -> Result<(Call, Operation)> {
+    async fn admit(&self, request: &Request) -> Result<(Call, Operation)> {
         storage::version(&request.headers).map_err(|_| Fault::new(Code::InvalidHeaderValue))?;
         let query = Query::parse(&request.query)?;
         let address = Address::of(request, &self.accounts)?;
         // Browsers ask beforehand whether they may ask, and sign only what they ask then.
-        if request.method != Method::OPTIONS {
-            auth::table::check(request, &query, &address.account, &self.accounts)?;
-        }
+        let access = match request.method {
+            Method::OPTIONS => Access::Owner,
+            _ => Access::of(self, request, &query, &address).await?,
+        };
         let resource = address.resource.clone();
         let head = Head { method: &request.method, headers: &request.headers };
         let operation = Operation::parse(head, resource, &query, &self.limits)?;
+        access.check(&operation)?;
         if address.secondary && operation.writes() {
             return Err(Fault::new(Code::InsufficientAccountPermissions));
         }
-        let wishes = Wishes::of(head, &query)?;
-        let (request_id, time) = (request.id.to_string(), time_text(request.received_ms));
-        Ok((Call { address, wishes, request_id, time }, operation))
+        let wishes = match operation.is_xml() {
+            true => Wishes::NONE,
+            false => Wishes::of(head, &query)?,
+        };
+        let (request_id, received_ms) = (request.id.to_string(), request.received_ms);
+        Ok((Call { address, access, wishes, request_id, received_ms }, operation))
     }
 
-    async fn run(&self, call: &Call, operation: Operation, body: Body) -> Result<Response> {
+    async fn run(
+        &self,
+        call: &Call,
+        operation: Operation,
+        headers: &HeaderMap,
+        body: Body,
+    ) -> Result<Response> {
         let bytes_max = match operation {
             Operation::EntityGroupTransaction { .. } => self.limits.transaction_bytes_max,
             _ => self.limits.body_bytes_max,
         };
         let body = body.collect(bytes_max).await?;
-        self.dispatch(call, operation, &body).await
+        self.dispatch(call, operation, headers, &body).await
     }
 
-    async fn dispatch(&self, call: &Call, operation: Operation, body: &[u8]) -> Result<Response> {
+    async fn dispatch(
+        &self,
+        call: &Call,
+        operation: Operation,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Result<Response> {
         match operation {
             Operation::QueryTables(query) => tables::query(self, call, query).await,
             Operation::CreateTable => tables::create(self, call, body).await,
@@ -131,12 +166,12 @@ impl Front {
             Operation::EntityGroupTransaction { boundary } => {
                 transaction::run(self, call, &boundary, body).await
             }
-            Operation::GetTableAcl
-            | Operation::SetTableAcl
-            | Operation::GetServiceProperties
-            | Operation::SetServiceProperties
-            | Operation::GetServiceStats
-            | Operation::Preflight => Err(Fault::new(Code::NotImplemented)),
+            Operation::GetTableAcl { table } => tables::get_acl(self, call, &table).await,
+            Operation::SetTableAcl { table } => tables::set_acl(self, call, &table, body).await,
+            Operation::GetServiceProperties => service::get_properties(self, call).await,
+            Operation::SetServiceProperties => service::set_properties(self, call, body).await,
+            Operation::GetServiceStats => service::stats(call),
+            Operation::Preflight => service::preflight(self, call, headers).await,
         }
     }
 }

@@ -23,8 +23,9 @@ pub(crate) async fn query(
     let name = container(&call.address.account, table);
     let most = query.top.unwrap_or(limits.page_items_max);
     let select = query.select.as_deref();
-    let plan = Plan::of(query.filter.as_ref());
-    let keep = query.filter.map(keep);
+    let filter = call.access.narrow(query.filter);
+    let plan = Plan::of(filter.as_ref());
+    let keep = filter.map(keep);
     let mut body = response::begin_list(call, table);
     let mut next = query.after;
     let (mut found, mut examined) = (0, 0);

@@ -5,6 +5,7 @@ use lazuli_http::odata::Metadata;
 use lazuli_http::uri::Query;
 use lazuli_http::{HeaderMap, Method};
 
+use crate::access::Need;
 use crate::address::{EntityKey, Resource};
 use crate::error::{Code, Fault, Result};
 use crate::etag::IfMatch;
@@ -32,8 +33,8 @@ pub(crate) enum Operation {
     QueryTables(TableQuery),
     CreateTable,
     DeleteTable { table: String },
-    GetTableAcl,
-    SetTableAcl,
+    GetTableAcl { table: String },
+    SetTableAcl { table: String },
     GetServiceProperties,
     SetServiceProperties,
     GetServiceStats,
@@ -79,6 +80,9 @@ pub(crate) struct Wishes {
 }
 
 impl Wishes {
+    /// Those of an operation that does not answer with JSON.
+    pub(crate) const NONE: Self = Self { metadata: Metadata::Minimal, content: None };
+
     pub(crate) fn of(head: Head<'_>, query: &Query<'_>) -> Result<Self> {
         let accept = query.get("$format").or_else(|| head.header("accept")).unwrap_or("*/*");
         let content = match head.header("prefer").map(str::trim) {
@@ -107,8 +111,14 @@ impl Operation {
             ("GET", Resource::Service, Some("properties")) => Ok(Self::GetServiceProperties),
             ("PUT", Resource::Service, Some("properties")) => Ok(Self::SetServiceProperties),
             ("GET", Resource::Service, Some("stats")) => Ok(Self::GetServiceStats),
-            ("GET", Resource::Entities(_), Some("acl")) => Ok(Self::GetTableAcl),
-            ("PUT", Resource::Entities(_), Some("acl")) => Ok(Self::SetTableAcl),
+            ("GET", Resource::Entities(table), Some("acl")) => {
+                check_table(&table)?;
+                Ok(Self::GetTableAcl { table })
+            }
+            ("PUT", Resource::Entities(table), Some("acl")) => {
+                check_table(&table)?;
+                Ok(Self::SetTableAcl { table })
+            }
             ("POST", Resource::Batch, None) => {
                 let content_type = head.header("content-type").unwrap_or_default();
                 let boundary = multipart::boundary(content_type)?.to_owned();
@@ -138,8 +148,8 @@ impl Operation {
             Self::QueryTables(_) => "QueryTables",
             Self::CreateTable => "CreateTable",
             Self::DeleteTable { .. } => "DeleteTable",
-            Self::GetTableAcl => "GetTableAcl",
-            Self::SetTableAcl => "SetTableAcl",
+            Self::GetTableAcl { .. } => "GetTableAcl",
+            Self::SetTableAcl { .. } => "SetTableAcl",
             Self::GetServiceProperties => "GetServiceProperties",
             Self::SetServiceProperties => "SetServiceProperties",
             Self::GetServiceStats => "GetServiceStats",
@@ -151,11 +161,41 @@ impl Operation {
         }
     }
 
+    /// What a shared access signature must grant for it, as `operations.toml` says too.
+    pub(crate) fn need(&self) -> Need {
+        match self {
+            Self::GetTableAcl { .. } | Self::SetTableAcl { .. } => Need::Key,
+            Self::Preflight => Need::Any('s', ""),
+            Self::GetServiceProperties | Self::GetServiceStats => Need::All('s', "r"),
+            Self::SetServiceProperties => Need::All('s', "w"),
+            Self::QueryTables(_) => Need::All('c', "l"),
+            Self::CreateTable => Need::Any('c', "cw"),
+            Self::DeleteTable { .. } => Need::All('c', "d"),
+            Self::GetEntity { .. } | Self::QueryEntities { .. } => Need::All('o', "r"),
+            Self::WriteEntity(write) => write.need(),
+            // Each change in it needs what it needs by itself.
+            Self::EntityGroupTransaction { .. } => Need::Any('o', "raud"),
+        }
+    }
+
+    /// Whether it speaks XML, whatever the client says of JSON.
+    pub(crate) fn is_xml(&self) -> bool {
+        matches!(
+            self,
+            Self::GetTableAcl { .. }
+                | Self::SetTableAcl { .. }
+                | Self::GetServiceProperties
+                | Self::SetServiceProperties
+                | Self::GetServiceStats
+                | Self::Preflight
+        )
+    }
+
     /// Whether it changes something, which the secondary endpoint refuses.
     pub(crate) fn writes(&self) -> bool {
         match self {
             Self::QueryTables(_)
-            | Self::GetTableAcl
+            | Self::GetTableAcl { .. }
             | Self::GetServiceProperties
             | Self::GetServiceStats
             | Self::Preflight
@@ -163,7 +203,7 @@ impl Operation {
             | Self::QueryEntities { .. } => false,
             Self::CreateTable
             | Self::DeleteTable { .. }
-            | Self::SetTableAcl
+            | Self::SetTableAcl { .. }
             | Self::SetServiceProperties
             | Self::WriteEntity(_)
             | Self::EntityGroupTransaction { .. } => true,
@@ -172,6 +212,19 @@ impl Operation {
 }
 
 impl EntityWrite {
+    fn need(&self) -> Need {
+        match self {
+            Self::Insert { .. } => Need::All('o', "a"),
+            Self::Replace { if_match: Some(_), .. } | Self::Merge { if_match: Some(_), .. } => {
+                Need::All('o', "u")
+            }
+            Self::Replace { if_match: None, .. } | Self::Merge { if_match: None, .. } => {
+                Need::All('o', "au")
+            }
+            Self::Delete { .. } => Need::All('o', "d"),
+        }
+    }
+
     fn name(&self) -> &'static str {
         match self {
             Self::Insert { .. } => "InsertEntity",
@@ -301,6 +354,12 @@ mod tests {
             let query = Query::parse(query).unwrap();
             let parsed = Operation::parse(head, resource, &query, &Limits::default()).unwrap();
             assert_eq!(parsed.name(), text("name"));
+            let needed = match parsed.need() {
+                Need::Key => "key",
+                Need::Any(_, "") => "none",
+                Need::Any(_, letters) | Need::All(_, letters) => letters,
+            };
+            assert_eq!(needed, text("permission"), "{}", parsed.name());
         }
     }
 }

@@ -20,6 +20,11 @@ pub(crate) fn json(status: StatusCode, call: &Call, body: Vec<u8>) -> Response {
         .with_body(body)
 }
 
+/// An answer with XML in it.
+pub(crate) fn xml(status: StatusCode, body: String) -> Response {
+    Response::new(status).with("content-type", "application/xml").with_body(body)
+}
+
 /// The answer to what created something: the thing itself, or nothing but its address, as the client prefers.
 pub(crate) fn created(
     call: &Call,

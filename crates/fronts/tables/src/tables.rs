@@ -1,6 +1,7 @@
-//! Operations on tables: query, create, delete.
+//! Operations on tables: query, create, delete, and who may use them.
 
 use lazuli_engine::MapKind;
+use lazuli_http::acl::{self, StoredPolicy};
 use lazuli_http::odata::{Value, read_entity};
 use lazuli_http::{Response, StatusCode};
 
@@ -10,6 +11,10 @@ use crate::request::TableQuery;
 use crate::{Call, Front, response, token};
 
 const TABLE_NAME: &str = "TableName";
+/// The attribute of a table's container that holds its access policies.
+const ACL: &str = "acl";
+/// What policies of tables can permit: read, add, update, delete.
+const PERMISSIONS: &str = "raud";
 
 /// The containers of an account's tables begin with this.
 fn prefix(account: &str) -> String {
@@ -90,5 +95,41 @@ pub(crate) async fn delete(front: &Front, call: &Call, table: &str) -> Result<Re
         .remove(&container(&call.address.account, table))
         .await
         .map_err(|error| Fault::from_core(&error, Subject::Table))?;
+    Ok(Response::new(StatusCode::NO_CONTENT))
+}
+
+/// The stored access policies of a table.
+pub(crate) async fn policies(
+    front: &Front,
+    account: &str,
+    table: &str,
+) -> Result<Vec<StoredPolicy>> {
+    let stored = front
+        .records
+        .attribute(&container(account, table), ACL)
+        .await
+        .map_err(|error| Fault::from_core(&error, Subject::Entities))?;
+    acl::read(stored.unwrap_or_default().as_bytes(), PERMISSIONS)
+        .map_err(|_| Fault::new(Code::InternalError).because("stored policies can't be read"))
+}
+
+pub(crate) async fn get_acl(front: &Front, call: &Call, table: &str) -> Result<Response> {
+    let policies = policies(front, &call.address.account, table).await?;
+    Ok(response::xml(StatusCode::OK, acl::write(&policies)))
+}
+
+pub(crate) async fn set_acl(
+    front: &Front,
+    call: &Call,
+    table: &str,
+    body: &[u8],
+) -> Result<Response> {
+    let policies = acl::read(body, PERMISSIONS)?;
+    let text = (!policies.is_empty()).then(|| acl::write(&policies));
+    front
+        .records
+        .set_attribute(&container(&call.address.account, table), ACL, text.as_deref())
+        .await
+        .map_err(|error| Fault::from_core(&error, Subject::Entities))?;
     Ok(Response::new(StatusCode::NO_CONTENT))
 }

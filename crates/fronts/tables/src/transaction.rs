@@ -87,7 +87,11 @@ fn too_many(most: usize) -> Fault {
 fn change(front: &Front, call: &Call, part: &Part<'_>) -> Result<(Call, Change)> {
     let (call, operation, body) = operation(front, call, part)?;
     match operation {
-        Operation::WriteEntity(write) => Ok((call, Change::of(write, body, &front.limits)?)),
+        Operation::WriteEntity(write) => {
+            let change = Change::of(write, body, &front.limits)?;
+            call.access.check_key(&change.key)?;
+            Ok((call, change))
+        }
         _ => Err(Fault::new(Code::InvalidInput)
             .say("A change set holds nothing but changes of entities.")),
     }
@@ -117,16 +121,16 @@ fn operation<'a>(
     let head = Head { method: &request.method, headers: &request.headers };
     let resource = address.resource.clone();
     let operation = Operation::parse(head, resource, &query, &front.limits)?;
+    call.access.check(&operation)?;
     let wishes = Wishes::of(head, &query)?;
-    let (request_id, time) = (call.request_id.clone(), call.time.clone());
-    Ok((Call { address, wishes, request_id, time }, operation, request.body))
+    Ok((Call { address, wishes, ..call.clone() }, operation, request.body))
 }
 
 /// Refusals are answers too, but for those that are worth trying again: clients look for them outside.
 fn inside(call: &Call, made: Result<Vec<Response>>) -> Result<Vec<Response>> {
     match made {
         Err(fault) if !fault.is_ours() => {
-            Ok(vec![fault.response(ErrorFormat::Json, &call.request_id, &call.time)])
+            Ok(vec![fault.response(ErrorFormat::Json, &call.request_id, &call.time())])
         }
         made => made,
     }

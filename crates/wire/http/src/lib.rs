@@ -1,21 +1,25 @@
-//! HTTP as the storage services speak it: listening, limits, shared key, OData JSON.
+//! HTTP as the storage services speak it: listening, limits, signatures, OData JSON, and the XML of their settings.
 //!
 //! Bytes only: this crate knows no engine, no shape and no front. Everything it parses comes from strangers, so every
 //! parser here is total (an answer or a refusal, never a panic) and bounded.
 
+pub mod acl;
 pub mod auth;
 pub mod body;
+pub mod cors;
 pub mod date;
 pub mod limits;
 pub mod message;
 pub mod multipart;
 pub mod mutate;
 pub mod odata;
+pub mod properties;
 pub mod serve;
 pub mod stop;
 pub mod storage;
 pub mod tls;
 pub mod uri;
+pub mod xml;
 
 pub use body::{Body, BodyError};
 pub use http::header::{HeaderMap, HeaderName, HeaderValue};

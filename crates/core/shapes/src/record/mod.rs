@@ -87,6 +87,30 @@ impl Records {
         Ok(titled.collect())
     }
 
+    /// What a front keeps about a container under this name; fails with `NotFound` if there is no container.
+    pub async fn attribute(&self, name: &str, attribute: &str) -> Result<Option<String>> {
+        self.engine.attribute(name, attribute).await
+    }
+
+    /// Keeps a text about a container, or none any more.
+    pub async fn set_attribute(
+        &self,
+        name: &str,
+        attribute: &str,
+        value: Option<&str>,
+    ) -> Result<()> {
+        self.engine.set_attribute(name, attribute, value).await
+    }
+
+    /// What a front keeps about a whole service of an account.
+    pub async fn service(&self, name: &str) -> Result<Option<Bytes>> {
+        self.engine.service(name).await
+    }
+
+    pub async fn set_service(&self, name: &str, value: Bytes) -> Result<()> {
+        self.engine.set_service(name, value).await
+    }
+
     pub async fn get(
         &self,
         name: &str,

@@ -2,6 +2,8 @@
 
 /// Accounts of the fronts, with their keys.
 pub const ACCOUNT: u8 = 0x01;
+/// Settings of a front's service, by service and account.
+pub const SERVICE: u8 = 0x02;
 /// The number of the last write of reference data.
 pub const REFERENCE_HEAD: u8 = 0x10;
 /// Writes of reference data by their numbers.

@@ -4,7 +4,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic in a test is the failure report")]
 
+mod access;
 mod raw;
+mod service;
 mod transactions;
 
 use expect_test::{Expect, expect};
@@ -369,15 +371,6 @@ fn strangers_stay_outside() {
         server.refusal("GET /dev/Tables\nx-ms-date: Sun, 06 Nov 1994 08:49:37 GMT"),
         "403 AuthenticationFailed"
     );
-}
-
-#[test]
-fn a_preflight_needs_no_signature_and_does_nothing_else() {
-    let server = with_entity();
-    let unsigned = "OPTIONS /dev/Tables('People')\nauthorization: none";
-    assert_eq!(server.refusal(unsigned), "501 NotImplemented");
-    let disguised = format!("{unsigned}\nx-http-method: DELETE");
-    assert_eq!(server.refusal(&disguised), "400 XMethodNotUsingPost");
 }
 
 #[test]

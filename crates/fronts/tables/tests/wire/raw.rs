@@ -88,6 +88,12 @@ async fn records() -> Records {
     Records::new(engine)
 }
 
+/// The parameters with the signature of an account's key behind them. The text is what they sign.
+pub(crate) fn shared_access(parameters: &str, text: &str) -> String {
+    let signature = STANDARD.encode(key("first").sign(text));
+    format!("{parameters}&sig={}", lazuli_http::uri::percent_encode(&signature))
+}
+
 fn key(text: &str) -> Key {
     Key::from_base64(&STANDARD.encode(text)).unwrap()
 }

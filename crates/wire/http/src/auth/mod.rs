@@ -1,10 +1,12 @@
-//! Shared key: who signed a request, over which text, and when.
+//! Who signed a request, over which text, and when: shared keys and shared access signatures.
 //!
-//! The services differ only in the text that is signed; each has its own file here ([`table`] so far). What is the same
-//! for all is in this one: the `Authorization` header, the clock, the comparison.
+//! The services differ only in the text that is signed; each has its own files here ([`table`] and [`table_sas`] so far).
+//! What is the same for all keys is in this one: the `Authorization` header, the clock, the comparison.
 
 mod key;
+pub mod sas;
 pub mod table;
+pub mod table_sas;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -35,9 +37,10 @@ pub struct Authorization<'a> {
 /// Why a request is not let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// There is no `Authorization` header.
+    /// The request is not signed.
     Missing,
-    /// The header is not of the form `SharedKey account:signature`.
+    /// The header is not of the form `SharedKey account:signature`, or a parameter of a shared access signature makes
+    /// no sense.
     Malformed,
     /// Nobody has this account.
     UnknownAccount,
@@ -49,6 +52,16 @@ pub enum Refusal {
     ClockSkew,
     /// Neither key of the account made this signature.
     WrongSignature,
+    /// A shared access signature is not valid yet, not any more, or has no end.
+    OutsideTime,
+    /// It may not be used from this address.
+    OtherAddress,
+    /// It may only be used by HTTPS.
+    OtherProtocol,
+    /// It is for other services of the account.
+    OtherService,
+    /// It names a policy that the container does not have.
+    UnknownPolicy,
 }
 
 impl<'a> Authorization<'a> {

@@ -57,7 +57,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use http::{HeaderName, HeaderValue, Method};
 
     use super::super::{Key, Keys};
@@ -66,11 +66,15 @@ mod tests {
     use crate::message::RequestId;
 
     /// The published key of the development account.
-    const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/\
+    pub(in crate::auth) const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/\
                        KBHBeksoGMGw==";
-    const NOW_MS: u64 = 1_794_781_463_000;
+    pub(in crate::auth) const NOW_MS: u64 = 1_794_781_463_000;
 
-    fn request(method: Method, path: &str, headers: &[(&'static str, &'static str)]) -> Request {
+    pub(in crate::auth) fn request(
+        method: Method,
+        path: &str,
+        headers: &[(&'static str, &'static str)],
+    ) -> Request {
         let pairs = headers
             .iter()
             .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));

@@ -1,0 +1,236 @@
+//! XML as the storage services use it for settings: elements and text, nothing else.
+//!
+//! Attributes, comments and namespaces are skipped, document types are refused. What is read becomes a small tree, whose
+//! size and depth are bounded, so that the readers of policies and properties can look things up by name.
+
+/// How deep elements may nest. The deepest document of the services has five levels.
+pub const DEPTH_MAX: usize = 16;
+/// The most elements of a document.
+pub const ELEMENTS_MAX: usize = 2_000;
+
+/// The text is no XML of this kind, or over a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct XmlError;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Element {
+    /// Without the prefix of a namespace.
+    pub name: String,
+    /// All text directly in it, trimmed.
+    pub text: String,
+    pub children: Vec<Element>,
+}
+
+impl Element {
+    pub fn child(&self, name: &str) -> Option<&Element> {
+        self.children.iter().find(|child| child.name == name)
+    }
+
+    /// The text of a child, if it is there and not empty.
+    pub fn child_text(&self, name: &str) -> Option<&str> {
+        self.child(name).map(|child| child.text.as_str()).filter(|text| !text.is_empty())
+    }
+}
+
+/// Reads a document: its only root element.
+pub fn parse(text: &[u8]) -> Result<Element, XmlError> {
+    let text = std::str::from_utf8(text).map_err(|_| XmlError)?;
+    let mut reader = Reader { rest: text.trim_start_matches('\u{feff}'), elements: 0 };
+    reader.skip_misc()?;
+    let root = reader.element(0)?;
+    reader.skip_misc()?;
+    if reader.rest.is_empty() { Ok(root) } else { Err(XmlError) }
+}
+
+/// Text so that it can stand in an element.
+pub fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// Writes `<name>text</name>`.
+pub fn write(out: &mut String, name: &str, text: &str) {
+    out.push_str(&format!("<{name}>{}</{name}>", escape(text)));
+}
+
+struct Reader<'a> {
+    rest: &'a str,
+    elements: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, token: &str) -> bool {
+        match self.rest.strip_prefix(token) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Everything up to the token, which is taken too.
+    fn until(&mut self, token: &str) -> Result<&'a str, XmlError> {
+        let (text, rest) = self.rest.split_once(token).ok_or(XmlError)?;
+        self.rest = rest;
+        Ok(text)
+    }
+
+    /// White space, declarations and comments.
+    fn skip_misc(&mut self) -> Result<(), XmlError> {
+        loop {
+            self.rest = self.rest.trim_start();
+            if self.take("<?") {
+                self.until("?>")?;
+            } else if self.take("<!--") {
+                self.until("-->")?;
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    fn element(&mut self, depth: usize) -> Result<Element, XmlError> {
+        self.elements += 1;
+        if depth == DEPTH_MAX || self.elements > ELEMENTS_MAX || !self.take("<") {
+            return Err(XmlError);
+        }
+        let tag = self.tag()?;
+        let (tag, is_empty) = match tag.strip_suffix('/') {
+            Some(tag) => (tag, true),
+            None => (tag, false),
+        };
+        let qualified = tag.split_ascii_whitespace().next().unwrap_or_default();
+        let name = qualified.rsplit(':').next().unwrap_or_default();
+        let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+        if name.is_empty() || tag.starts_with(char::is_whitespace) || !name.chars().all(plain) {
+            return Err(XmlError);
+        }
+        let mut element = Element { name: name.to_owned(), ..Element::default() };
+        if !is_empty {
+            self.content(&mut element, depth)?;
+            if self.until(">")?.trim_end() != qualified {
+                return Err(XmlError);
+            }
+        }
+        element.text = element.text.trim().to_owned();
+        Ok(element)
+    }
+
+    /// What stands between the brackets of a tag. A bracket in the value of an attribute does not end it.
+    fn tag(&mut self) -> Result<&'a str, XmlError> {
+        let mut quote = None;
+        for (at, c) in self.rest.char_indices() {
+            match (quote, c) {
+                (None, '>') => {
+                    let tag = &self.rest[..at];
+                    self.rest = &self.rest[at + 1..];
+                    return Ok(tag);
+                }
+                (None, '<') => return Err(XmlError),
+                (None, '"' | '\'') => quote = Some(c),
+                (Some(open), c) if c == open => quote = None,
+                _ => {}
+            }
+        }
+        Err(XmlError)
+    }
+
+    /// Text and elements, up to and including the `</` of the end tag.
+    fn content(&mut self, element: &mut Element, depth: usize) -> Result<(), XmlError> {
+        loop {
+            let at = self.rest.find('<').ok_or(XmlError)?;
+            unescape(&self.rest[..at], &mut element.text)?;
+            self.rest = &self.rest[at..];
+            if self.take("</") {
+                return Ok(());
+            }
+            if self.take("<!--") {
+                self.until("-->")?;
+            } else if self.take("<![CDATA[") {
+                element.text.push_str(self.until("]]>")?);
+            } else if self.take("<?") {
+                self.until("?>")?;
+            } else {
+                element.children.push(self.element(depth + 1)?);
+            }
+        }
+    }
+}
+
+fn unescape(text: &str, out: &mut String) -> Result<(), XmlError> {
+    let mut rest = text;
+    while let Some((before, tail)) = rest.split_once('&') {
+        let (name, tail) = tail.split_once(';').ok_or(XmlError)?;
+        out.push_str(before);
+        out.push(match name {
+            "lt" => '<',
+            "gt" => '>',
+            "amp" => '&',
+            "quot" => '"',
+            "apos" => '\'',
+            _ => {
+                let code = name.strip_prefix('#').ok_or(XmlError)?;
+                let number = match code.strip_prefix(['x', 'X']) {
+                    Some(digits) => u32::from_str_radix(digits, 16),
+                    None => code.parse(),
+                };
+                number.ok().and_then(char::from_u32).ok_or(XmlError)?
+            }
+        });
+        rest = tail;
+    }
+    out.push_str(rest);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEED: &str = "\u{feff}<?xml version=\"1.0\"?>\n<!-- c --><m:A x=\"1>2\"><B>a &lt;&#x41; b</B>\
+                        <C/> <D><![CDATA[<&>]]></D><!-- d --></m:A>\n";
+
+    #[test]
+    fn elements_and_text_are_read() {
+        let root = parse(SEED.as_bytes()).unwrap();
+        assert_eq!(root.name, "A");
+        assert_eq!(root.child_text("B"), Some("a <A b"));
+        assert_eq!((root.child_text("C"), root.child("C").is_some()), (None, true));
+        assert_eq!(root.child_text("D"), Some("<&>"));
+        assert_eq!(root.child("E"), None);
+        let mut out = String::new();
+        write(&mut out, "B", "a <&> \"b\"");
+        assert_eq!(parse(out.as_bytes()).unwrap().text, "a <&> \"b\"");
+    }
+
+    #[test]
+    fn what_is_no_document_is_refused() {
+        for bad in [
+            "",
+            "a",
+            "<A>",
+            "<A></B>",
+            "<A/><B/>",
+            "<A>&x;</A>",
+            "<A>&lt</A>",
+            "<!DOCTYPE a><A/>",
+            "< A/>",
+            "<A <B/>",
+            "<A>&#xD800;</A>",
+            "<a/b/>",
+        ] {
+            assert_eq!(parse(bad.as_bytes()), Err(XmlError), "{bad}");
+        }
+        let nested = |depth: usize| format!("{}{}", "<A>".repeat(depth), "</A>".repeat(depth));
+        assert!(parse(nested(DEPTH_MAX).as_bytes()).is_ok());
+        assert!(parse(nested(DEPTH_MAX + 1).as_bytes()).is_err());
+        assert!(parse(format!("<A>{}</A>", "<B/>".repeat(ELEMENTS_MAX)).as_bytes()).is_err());
+    }
+
+    #[test]
+    fn random_changes_never_panic() {
+        crate::mutate::each(SEED.as_bytes(), 20_000, |text| {
+            let _ = parse(text);
+        });
+    }
+}
