@@ -38,8 +38,8 @@ impl fmt::Display for Rule {
     }
 }
 
-/// Refuses with `placement-refused`, naming the first rule that forbids it, to place these routes on
-/// this shard.
+/// Refuses with `placement-refused`, naming the first rule that forbids it, to place these routes
+/// on this shard.
 pub fn allowed(rules: &[Rule], routes: &KeyRange, shard: &Shard) -> Result<()> {
     let broken = |rule: &&Rule| rule.routes.overlaps(routes) && !rule.takes(shard);
     match rules.iter().enumerate().find(|(_, rule)| broken(rule)) {

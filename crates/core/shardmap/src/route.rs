@@ -13,8 +13,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::MapKind;
 use crate::key::{ENCODED_KEY_BYTES_MAX, KeyPart, KeySchema};
 
-/// How many virtual shards every hash map has. Many more than shards will ever be, and never changed:
-/// adding a shard moves some of them and rehashes nothing.
+/// How many virtual shards every hash map has. Many more than shards will ever be, and never
+/// changed: adding a shard moves some of them and rehashes nothing.
 pub const VIRTUAL_SHARDS: u16 = 16_384;
 /// Bytes of the hash in front of the key in routes of hash maps.
 pub const HASH_BYTES: usize = 8;
@@ -38,8 +38,8 @@ impl MapKind {
         Ok(route.freeze())
     }
 
-    /// Splits `route | rest`, as it stands behind the prefix of a key of the store. It finds where the
-    /// route ends and leaves it to [`MapKind::key`] to look inside.
+    /// Splits `route | rest`, as it stands behind the prefix of a key of the store. It finds where
+    /// the route ends and leaves it to [`MapKind::key`] to look inside.
     pub fn split<'a>(self, schema: &KeySchema, bytes: &'a [u8]) -> Result<(&'a [u8], &'a [u8])> {
         let hash = if self == Self::Hash { HASH_BYTES } else { 0 };
         let key = bytes.get(hash..).ok_or_else(corrupt)?;

@@ -15,7 +15,8 @@ pub enum MapDelta {
     Reload,
 }
 
-/// Answers `NotFound` for a container that does not exist, and `Unavailable` when it cannot be asked.
+/// Answers `NotFound` for a container that does not exist, and `Unavailable` when it cannot be
+/// asked.
 pub trait MapSource: Send + Sync {
     fn container(&self, id: ContainerId) -> BoxFuture<'_, Result<Container>>;
 

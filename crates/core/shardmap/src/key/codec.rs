@@ -77,7 +77,8 @@ fn wrong_type(message: String) -> Error {
     Error::invalid("key-type", message)
 }
 
-/// The first bytes of what could not be read, no more: keys may be long, and messages are for people.
+/// The first bytes of what could not be read, no more: keys may be long, and messages are for
+/// people.
 fn corrupt(bytes: &[u8]) -> Error {
     let shown = &bytes[..bytes.len().min(32)];
     Error::corrupt("key-corrupt", format!("not a key of its schema: {shown:02x?}"))

@@ -1,7 +1,7 @@
 //! Partition keys: typed parts, and bytes that sort as the parts do.
 //!
-//! `codec` turns parts into bytes and back, `text` reads and writes them as people do, `date` counts
-//! days. `docs/formats/keys.md` draws the bytes.
+//! `codec` turns parts into bytes and back, `text` reads and writes them as people do, `date`
+//! counts days. `docs/formats/keys.md` draws the bytes.
 
 mod codec;
 mod date;
@@ -15,12 +15,14 @@ use lazuli_store::{Error, Result, limits};
 
 /// The most parts of a composite key.
 pub const KEY_PARTS_MAX: usize = 8;
-/// The longest encoded key: enough for four bytes for each of the 1,024 characters of a blob's name.
+/// The longest encoded key: enough for four bytes for each of the 1,024 characters of a blob's
+/// name.
 pub const ENCODED_KEY_BYTES_MAX: usize = 6 * 1024;
 /// The last instant that a date-time key can name, 9999-12-31T23:59:59.9999999Z.
 pub const DATE_TIME_TICKS_MAX: i64 = 3_155_378_975_999_999_999;
 
-// A partition key, a row key of the same size and all that stands in front of them fit in a store's key.
+// A partition key, a row key of the same size and all that stands in front of them fit in a store's
+// key.
 const _: () = assert!(2 * ENCODED_KEY_BYTES_MAX + 1024 <= limits::KEY_BYTES_MAX);
 
 /// The type of one part of a key.

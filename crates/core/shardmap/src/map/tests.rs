@@ -1,9 +1,11 @@
-//! The map against the plainest model of it, a list of partitions, under drawn changes; and group b of
-//! the semantics that shard maps are known by: by key, by range, and nothing where there is nothing.
+//! The map against the plainest model of it, a list of partitions, under drawn changes; and group b
+//! of the semantics that shard maps are known by: by key, by range, and nothing where there is
+//! nothing.
 
+use super::chunk::CHUNK_ENTRIES_MAX;
 use super::*;
-use crate::ContainerId;
 use crate::draw::Draw;
+use crate::{ContainerId, Epoch, PartitionState, ShardId};
 
 fn partition(id: u64, start: &[u8], end: Option<&[u8]>) -> Partition {
     Partition {
@@ -12,7 +14,8 @@ fn partition(id: u64, start: &[u8], end: Option<&[u8]>) -> Partition {
         routes: KeyRange::new(start.to_vec(), end.map(Bytes::copy_from_slice)),
         shard: ShardId(id as u32 % 3),
         epoch: Epoch(id),
-        state: PartitionState::Online,
+        state: [PartitionState::Online, PartitionState::ReadOnly, PartitionState::Offline]
+            [id as usize % 3],
     }
 }
 
@@ -108,18 +111,18 @@ fn check(map: &Map, model: &[Partition], draw: &mut Draw) {
         assert_eq!(map.overlapping(&routes).collect::<Vec<_>>(), held);
         assert_eq!(map.covers(&routes), covers(&held, &routes));
     }
-    let mut bounds = map.by_low.iter().peekable();
-    while let Some((bound, number)) = bounds.next() {
-        let chunk = &map.chunks[*number as usize];
-        let next = bounds.peek().map(|(next, _)| &next[..]);
-        assert!((1..=CHUNK_ENTRIES_MAX).contains(&chunk.entries.len()));
-        for entry in &chunk.entries {
-            assert!(chunk.low(entry) >= &bound[..]);
-            assert!(next.is_none_or(|next| chunk.low(entry) < next));
-            assert_eq!(map.by_id.get(&entry.placed.partition), Some(number));
+    for place in 0..map.index.len() {
+        let chunk = map.chunk(place);
+        let (bound, next) = (map.index.bound(place).unwrap(), map.index.bound(place + 1));
+        assert!((1..=CHUNK_ENTRIES_MAX).contains(&chunk.len()));
+        for entry in chunk.entries() {
+            assert!(entry.low >= bound);
+            assert!(next.is_none_or(|next| entry.low < next));
+            let id = entry.placed().partition;
+            assert_eq!(map.by_id.get(&id), Some(&map.index.number(place)));
         }
     }
-    assert_eq!(map.by_low.len() + map.free.len(), map.chunks.len());
+    assert_eq!(map.index.len() + map.free.len(), map.chunks.len());
 }
 
 fn covers(held: &[(KeyRange, Placed)], routes: &KeyRange) -> bool {
@@ -179,18 +182,19 @@ fn maps_of_many_chunks_grow_shrink_and_keep_no_more_bytes_than_they_need() {
         model.push(new);
     }
     check(&map, &model, &mut draw);
-    assert!(map.by_low.len() > 2_000 / CHUNK_ENTRIES_MAX);
+    assert!(map.index.len() > 2_000 / CHUNK_ENTRIES_MAX);
     for _ in 0..20_000 {
         let moved = draw.below(model.len());
         model[moved].epoch = model[moved].epoch.next();
         map.put(&model[moved]).unwrap();
     }
     check(&map, &model, &mut draw);
-    let kept: usize = map.chunks.iter().map(|chunk| chunk.bytes.len()).sum();
-    assert!(kept <= 2 * 8 * model.len(), "{kept} bytes for {} bounds of 8", model.len());
+    for place in 0..map.index.len() {
+        assert!(map.chunk(place).kept_bytes() <= 2 * map.chunk(place).used_bytes() + 16);
+    }
     while let Some(gone) = model.pop() {
         assert!(map.remove(gone.id));
     }
     check(&map, &model, &mut draw);
-    assert!(map.is_empty() && map.by_low.is_empty());
+    assert!(map.is_empty() && map.index.len() == 0);
 }

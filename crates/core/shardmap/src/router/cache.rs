@@ -1,9 +1,9 @@
 //! The maps that a router keeps, within bounds.
 //!
 //! When there are too many containers, or too many partitions in all of them together, one that was
-//! not used lately goes. A hand walks round the containers: it spares who was used since it last came
-//! by, and takes the first who was not. That is nearly "the one unused for longest", and a use costs
-//! no more than setting a flag.
+//! not used lately goes. A hand walks round the containers: it spares who was used since it last
+//! came by, and takes the first who was not. That is nearly "the one unused for longest", and a use
+//! costs no more than setting a flag.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -36,12 +36,12 @@ struct Used {
 }
 
 impl Used {
-    fn touch(&self) -> Arc<Slot> {
+    fn touch(&self) -> &Arc<Slot> {
         // Looking first keeps the flag's cache line shared by all who only read it.
         if !self.lately.load(Ordering::Relaxed) {
             self.lately.store(true, Ordering::Relaxed);
         }
-        self.slot.clone()
+        &self.slot
     }
 }
 
@@ -59,7 +59,12 @@ impl Cache {
     }
 
     pub(super) fn get(&self, id: ContainerId) -> Option<Arc<Slot>> {
-        self.read().slots.get(&id).map(Used::touch)
+        self.read().slots.get(&id).map(|used| used.touch().clone())
+    }
+
+    /// What `look` sees in a slot, without holding on to it: the way of every routed request.
+    pub(super) fn look<T>(&self, id: ContainerId, look: impl FnOnce(&Slot) -> T) -> Option<T> {
+        self.read().slots.get(&id).map(|used| look(used.touch()))
     }
 
     pub(super) fn get_or_insert(&self, id: ContainerId) -> Arc<Slot> {
@@ -67,7 +72,8 @@ impl Cache {
             return slot;
         }
         let mut kept = self.write();
-        // Not yet used lately: what is used once only makes room before what is used again and again.
+        // Not yet used lately: what is used once only makes room before what is used again and
+        // again.
         let slot = kept.slots.entry(id).or_default().slot.clone();
         self.shrink(&mut kept, id);
         slot

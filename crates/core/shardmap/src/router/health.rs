@@ -1,8 +1,8 @@
 //! Which shards do not answer, and how long they are left alone.
 //!
-//! One failure may be chance, and the next request just tries again. From the second failure in a row
-//! on, the shard is left alone for a while that doubles each time; then one request at a time is let
-//! through to see whether it is back. The first answer ends it.
+//! One failure may be chance, and the next request just tries again. From the second failure in a
+//! row on, the shard is left alone for a while that doubles each time; then one request at a time
+//! is let through to see whether it is back. The first answer ends it.
 
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};

@@ -39,7 +39,8 @@ pub struct RouterSettings {
     /// The wait before the second of these retries; the first comes at once, later ones double it.
     pub moved_backoff_first: Duration,
     pub moved_backoff_max: Duration,
-    /// How long a shard is left alone after its second failure in a row; each further one doubles it.
+    /// How long a shard is left alone after its second failure in a row; each further one doubles
+    /// it.
     pub backoff_first: Duration,
     pub backoff_max: Duration,
 }
@@ -84,7 +85,7 @@ impl Router {
 
     /// The place of a route if the cached map has one. None means: ask [`Router::place`].
     pub fn cached(&self, container: ContainerId, route: &[u8]) -> Option<Placed> {
-        self.cache.get(container)?.read(|loaded| loaded.map.find(route))?
+        self.cache.look(container, |slot| slot.read(|loaded| loaded.map.find(route))).flatten()?
     }
 
     /// The place of a route. Asks the catalog only if the cached map has none: a key may have been
@@ -172,8 +173,8 @@ impl Router {
         self.health.answered(shard);
     }
 
-    /// Refuses with `shard-down` while a failing shard is left alone. Of those who ask once that time
-    /// is over, one is let through to probe, and the others wait for what it reports.
+    /// Refuses with `shard-down` while a failing shard is left alone. Of those who ask once that
+    /// time is over, one is let through to probe, and the others wait for what it reports.
     pub fn shard_ready(&self, shard: ShardId) -> Result<()> {
         self.health.gate(shard, self.env.clock.uptime()).map(|_| ())
     }

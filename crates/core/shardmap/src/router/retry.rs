@@ -14,8 +14,8 @@ impl Router {
     /// Runs an operation where its route is placed. After `Moved` the map is refreshed and the
     /// operation run again, a bounded number of times; then the answer is `map-unsettled`.
     ///
-    /// The operation itself calls [`Router::shard_failed`] when the shard did not do its part: only it
-    /// can tell that from a partition that is offline or a lane that is full.
+    /// The operation itself calls [`Router::shard_failed`] when the shard did not do its part: only
+    /// it can tell that from a partition that is offline or a lane that is full.
     pub async fn routed<T, F>(
         &self,
         container: ContainerId,
@@ -55,8 +55,8 @@ impl Router {
     }
 
     /// The place of a route, on a shard that may be asked. Before a failing shard is probed, the
-    /// catalog is asked whether the route is still there: so it is asked once per probe, not once per
-    /// request, and a partition that was given to another shard is found.
+    /// catalog is asked whether the route is still there: so it is asked once per probe, not once
+    /// per request, and a partition that was given to another shard is found.
     async fn ready(&self, container: ContainerId, route: &[u8]) -> Result<Placed> {
         let placed = self.place(container, route).await?;
         if self.health.gate(placed.shard, self.env.clock.uptime())? == Gate::Open {
@@ -73,7 +73,8 @@ impl Router {
         Ok(found)
     }
 
-    /// The wait after so many attempts: none at first, then doubling, each between half and all of it.
+    /// The wait after so many attempts: none at first, then doubling, each between half and all of
+    /// it.
     fn pause(&self, attempt: u32) -> Duration {
         let Some(doublings) = attempt.checked_sub(1) else { return Duration::ZERO };
         let whole = self.settings.moved_backoff_first.saturating_mul(1 << doublings.min(31));

@@ -3,8 +3,8 @@
 //! Readings of one container come one after another and are numbered. A request is content with a
 //! reading that began after the request came, whoever asked for it and however it ended. One that
 //! began before may have missed what the request is about. So however many requests wait, the
-//! catalog is read once for them, twice at most. Who has the turn may vanish at any moment: the next
-//! in line takes over.
+//! catalog is read once for them, twice at most. Who has the turn may vanish at any moment: the
+//! next in line takes over.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
@@ -57,8 +57,8 @@ impl Slot {
         *self.write() = Some(loaded);
     }
 
-    /// Takes changes in. If they make no sense, nothing is known any more: the next reading is a full
-    /// one.
+    /// Takes changes in. If they make no sense, nothing is known any more: the next reading is a
+    /// full one.
     pub(super) fn apply(
         &self,
         container: Arc<Container>,

@@ -1,5 +1,5 @@
-//! The router on a catalog of one process that counts what it is asked and can be away. Groups b and f
-//! of the semantics that shard maps are known by, and what happens when many wait.
+//! The router on a catalog of one process that counts what it is asked and can be away. Groups b
+//! and f of the semantics that shard maps are known by, and what happens when many wait.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -331,7 +331,8 @@ async fn many_who_ask_for_what_is_missing_or_find_the_catalog_away_read_twice_at
     assert!(memory.reads().1 <= before + 2, "{:?}", memory.reads());
 }
 
-/// A reading that began before a change may have missed it, so who saw the change happen reads again.
+/// A reading that began before a change may have missed it, so who saw the change happen reads
+/// again.
 #[tokio::test]
 async fn a_reading_that_began_too_early_does_not_count() {
     let World { memory, router, .. } = plain();
