@@ -10,6 +10,7 @@ use crate::executor::World;
 use crate::faults::Planted;
 use crate::settings::Settings;
 use crate::workloads::audited::Audited;
+use crate::workloads::come_and_go::ComeAndGo;
 use crate::workloads::etag_counter::EtagCounter;
 use crate::workloads::jobs::Jobs;
 use crate::workloads::list_append::ListAppend;
@@ -68,6 +69,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!("time_to_live", "nothing goes early, nothing stays late", [TimeToLive]),
     scenario!("jobs", "multi-step jobs: all steps, each once", [Jobs]),
     scenario!("reference", "reference data reaches every shard", [Reference]),
+    scenario!("come_and_go", "partitions and tables deleted and made again", [ComeAndGo]),
     scenario!(
         "map_changes",
         "splits, merges, locks and pauses under reads, writes and scans",
@@ -96,7 +98,8 @@ pub const SCENARIOS: &[Scenario] = &[
             Audited,
             TimeToLive,
             Jobs,
-            Reference
+            Reference,
+            ComeAndGo
         ]
     ),
 ];

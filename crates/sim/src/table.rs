@@ -8,6 +8,7 @@ use lazuli_shardmap::key::{KeyPart, KeySchema, KeyType};
 use lazuli_shardmap::layout::Space;
 use lazuli_shardmap::manager::{Cuts, NewContainer, NewPartition};
 use lazuli_shardmap::{ContainerId, MapKind, Policies};
+use lazuli_store::Kind;
 
 use crate::answer::Answer;
 use crate::client::{Client, Request, behind_prefix};
@@ -71,6 +72,38 @@ impl Table {
             Answer::Refused(error) => Err(format!("table {name} was refused: {error}")),
             Answer::Unknown => Err(format!("table {name} got no answer without any fault")),
         }
+    }
+
+    /// A list table without partitions, made while faults are about.
+    pub(crate) async fn create_list(client: &Client, name: &'static str) -> Result<Self, String> {
+        let (kind, schema) = (MapKind::List, KeySchema::one(KeyType::Int64));
+        let container = NewContainer {
+            name: name.to_owned(),
+            kind,
+            key: schema.clone(),
+            schema: "sim".to_owned(),
+            placement: Vec::new(),
+            policies: Policies { changes: client.random.chance(300), ..Policies::default() },
+            cuts: Cuts::Empty,
+            shards: Vec::new(),
+        };
+        let create = || -> Request<ContainerId> {
+            let container = container.clone();
+            Box::new(move |engine| {
+                Box::pin(async move {
+                    match engine.manager().create_container(&container).await {
+                        // An earlier try whose answer was lost.
+                        Err(error) if error.kind() == Kind::Exists => {
+                            let found = engine.manager().catalog().container_named(name).await?;
+                            Ok(found.id)
+                        }
+                        created => created.map(|created| created.id),
+                    }
+                })
+            })
+        };
+        let id = client.ask_surely("create table", create).await?;
+        Ok(Self { name, id, kind, schema, shardlets: 0..1 })
     }
 
     /// Bounds between shardlets that cut the table into about equal parts.

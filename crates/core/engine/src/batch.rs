@@ -70,8 +70,9 @@ impl<'a> Batch<'a> {
         let committed = self.run_and_commit(held, &mut jobs, &mut outcomes).await;
         if committed.is_err() {
             for (_, turn) in &mut self.partitions {
-                // The commit may or may not have happened: the figures must be read again.
+                // The commit may or may not have happened: the figures must be read again, or counted again.
                 turn.counts = None;
+                turn.since_count = None;
             }
         }
         for (job, outcome) in outcomes {
@@ -153,7 +154,7 @@ impl<'a> Batch<'a> {
             counts.last_lsn = last_lsn;
             turn.counts = Some(counts);
             if let Some(since) = &mut turn.since_count {
-                since.add(*delta);
+                since.delta.add(*delta);
             }
             overlay.write(Write::Put(Counts::key(partition.id), counts.encode()));
         }

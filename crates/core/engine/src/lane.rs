@@ -77,13 +77,23 @@ impl<T: Transaction> Job for TypedJob<T> {
     }
 }
 
+/// What was added to a partition since one count of it began.
+pub(crate) struct SinceCount {
+    /// Which count: of two at once the later one goes on.
+    pub(crate) number: u64,
+    pub(crate) delta: Delta,
+}
+
 /// What the holder of a lane's turn knows.
 #[derive(Default)]
 pub(crate) struct Turn {
     /// The partition's figures as of the last commit; none if they must be read from the store.
     pub(crate) counts: Option<Counts>,
-    /// While the partition is being counted: what was added since the count began.
-    pub(crate) since_count: Option<Delta>,
+    /// While the partition is being counted: what was added since the count began. None if nobody counts, or if a commit
+    /// of unknown outcome has spoilt the count.
+    pub(crate) since_count: Option<SinceCount>,
+    /// How many counts have begun; the number of the last one.
+    pub(crate) counts_begun: u64,
 }
 
 #[derive(Default)]

@@ -12,6 +12,7 @@ use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result, Write,
 
 use crate::engine::Engine;
 use crate::item::keys_of;
+use crate::lane::SinceCount;
 use crate::shard::LiveShard;
 use crate::stats::{Counts, Delta, PartitionStats};
 
@@ -21,10 +22,12 @@ pub(crate) async fn recount(shard: &Arc<LiveShard>, id: PartitionId) -> Result<C
     let row = shard.local.get(id)?.ok_or_else(gone)?;
     let held = shard.local.check(id, row.epoch, Access::Read)?;
     let partition = shard.partition(id);
-    let snapshot = {
+    let (snapshot, number) = {
         let mut turn = partition.lane.turn.lock().await;
-        turn.since_count = Some(Delta::default());
-        shard.store.snapshot()
+        turn.counts_begun += 1;
+        let number = turn.counts_begun;
+        turn.since_count = Some(SinceCount { number, delta: Delta::default() });
+        (shard.store.snapshot(), number)
     };
     let mut total = Delta::default();
     for space in Space::KEY_ORDERED {
@@ -32,7 +35,8 @@ pub(crate) async fn recount(shard: &Arc<LiveShard>, id: PartitionId) -> Result<C
         total.add(count(&*snapshot, keys).await?);
     }
     let mut turn = partition.lane.turn.lock().await;
-    total.add(turn.since_count.take().unwrap_or_default());
+    let since = turn.since_count.take_if(|since| since.number == number);
+    total.add(since.ok_or_else(disturbed)?.delta);
     let stored = shard.store.snapshot().get(&Counts::key(id)).await?;
     let stored = stored.map(Counts::decode).transpose()?.unwrap_or_default();
     let mut counts = Counts { items: 0, bytes: 0, exact: true, last_lsn: stored.last_lsn };
@@ -42,6 +46,10 @@ pub(crate) async fn recount(shard: &Arc<LiveShard>, id: PartitionId) -> Result<C
     txn.commit(vec![Write::Put(Counts::key(id), counts.encode())]).await?;
     turn.counts = Some(counts);
     Ok(counts)
+}
+
+fn disturbed() -> Error {
+    Error::unavailable("count-disturbed", "a failed write or another count came in between")
 }
 
 /// Items and bytes of a range of keys.

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use lazuli_engine::{Counts, Engine, Item};
 use lazuli_shardmap::layout::{self, Space};
 use lazuli_shardmap::reconcile::Report;
-use lazuli_shardmap::{Container, ContainerId, Partition, ShardId};
+use lazuli_shardmap::{Container, ContainerId, Garbage, Partition, ShardId};
 use lazuli_store::{KeyRange, Result as StoreResult};
 
 use crate::client::{Client, Request};
@@ -33,10 +33,12 @@ struct Books {
     counts: BTreeMap<u64, Counts>,
     /// What the reconciler could not finish or decide.
     report: Report,
+    garbage: Vec<Garbage>,
 }
 
 async fn read_books(engine: Arc<Engine>) -> StoreResult<Books> {
     let report = engine.manager().reconcile().await?;
+    engine.delete_garbage().await?;
     let catalog = engine.manager().catalog();
     let containers = catalog.containers().await?;
     let mut partitions = Vec::new();
@@ -60,6 +62,7 @@ async fn read_books(engine: Arc<Engine>) -> StoreResult<Books> {
         local,
         counts,
         report,
+        garbage: catalog.garbage().await?,
     })
 }
 
@@ -70,6 +73,7 @@ pub async fn check(cluster: &Cluster) -> Found {
     };
     let books = Client::outside(cluster).ask_surely("fsck", request).await?;
     ensure!(books.report.is_clean(), "the reconciler is left with {:?}", books.report);
+    ensure!(books.garbage.is_empty(), "never cleaned: {:?}", books.garbage);
     for (shard, location, held) in &books.local {
         let expected: Vec<_> = books.partitions.iter().filter(|it| it.shard == *shard).collect();
         ensure!(

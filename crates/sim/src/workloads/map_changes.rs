@@ -44,7 +44,8 @@ impl MapChanges {
         }
         let at = client.random.index(entries.len());
         let partition = &entries[at].partition;
-        match client.random.index(5) {
+        match client.random.index(6) {
+            5 => stats(client, partition).await,
             0 | 1 => split(client, table, partition).await,
             2 | 3 => match entries.get(at + 1) {
                 Some(right) => merge(client, partition, &right.partition).await,
@@ -99,6 +100,14 @@ async fn merge(client: &Client, left: &Partition, right: &Partition) -> Found {
     let request: Request<_> =
         Box::new(move |engine| Box::pin(async move { engine.manager().merge(left, right).await }));
     client.ask("merge", request).await.map(|_| ())
+}
+
+/// Asks for the figures of a partition, which makes the engine count it if it must.
+async fn stats(client: &Client, partition: &Partition) -> Found {
+    let (id, shard) = (partition.id, partition.shard);
+    let request: Request<_> =
+        Box::new(move |engine| Box::pin(async move { engine.partition_stats(id, shard).await }));
+    client.ask("stats", request).await.map(|_| ())
 }
 
 /// Locks a partition, has somebody without the token try to change it, and gives the lock back.

@@ -4,6 +4,7 @@
 //! While they run they check what they can. Several run at once on one cluster.
 
 pub mod audited;
+pub mod come_and_go;
 pub mod etag_counter;
 pub mod jobs;
 pub mod list_append;

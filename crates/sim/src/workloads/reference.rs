@@ -21,6 +21,8 @@ const SET: &str = "rates";
 const KEYS: u64 = 2;
 /// Shardlets through which the copies are read: enough to meet every shard.
 const SHARDLETS: i64 = 16;
+/// Without faults every shard has everything after this time.
+const SPREAD_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 struct Written {
@@ -80,14 +82,25 @@ impl Reference {
         client.ask("spread", request).await.map(|_| ())
     }
 
-    async fn check_all(&self, client: &Client) -> Found {
-        client.cluster.world.sleep(4 * client.cluster.settings.engine.job_interval).await;
+    /// Waits until every shard says that it has everything.
+    async fn wait_for_spread(&self, client: &Client) -> Found {
         let spread = || -> Request<_> {
             Box::new(|engine| Box::pin(async move { engine.reference_spread().await }))
         };
-        for shard in client.ask_surely("spread", spread).await? {
-            ensure!(shard.copied == shard.written, "a shard is behind: {shard:?}");
+        let deadline = client.cluster.world.now() + SPREAD_MAX;
+        loop {
+            let shards = client.ask_surely("spread", spread).await?;
+            let Some(behind) = shards.iter().find(|shard| shard.copied != shard.written) else {
+                return Ok(());
+            };
+            let now = client.cluster.world.now();
+            ensure!(now < deadline, "a shard is behind after {SPREAD_MAX:?}: {behind:?}");
+            client.cluster.world.sleep(client.cluster.settings.engine.job_interval).await;
         }
+    }
+
+    async fn check_all(&self, client: &Client) -> Found {
+        self.wait_for_spread(client).await?;
         for key in 0..KEYS {
             for at in 0..SHARDLETS {
                 let (id, route) = (self.table.id, self.table.route(at));

@@ -22,6 +22,8 @@ use crate::scenario::Found;
 /// Items of each client.
 const ITEMS: i64 = 4;
 const TTL_MS_MAX: u64 = 3_000;
+/// Without faults everything that has expired is swept away after this time.
+const SWEEP_MAX: Duration = Duration::from_secs(60);
 /// What rounding to milliseconds may cost.
 const SLACK_MS: u64 = 2;
 
@@ -112,7 +114,7 @@ impl TimeToLive {
             self.look(client, at as i64).await?;
         }
         let skew = Duration::from_millis(2 * cluster.settings.clock.skew_ms_max + TTL_MS_MAX);
-        cluster.world.sleep(skew + 20 * cluster.settings.engine.sweep_interval).await;
+        cluster.world.sleep(skew + SWEEP_MAX).await;
         let rows = |space| -> usize {
             let keys = KeyRange::prefix(layout::prefix(self.table.id, space));
             cluster.disks().shards.iter().map(|disk| disk.items(&keys).len()).sum()

@@ -1,0 +1,172 @@
+//! Partitions and whole tables that are made, filled, deleted and made again under the same keys and names.
+//!
+//! What comes back is empty, what was deleted is nowhere on the disks in the end, and until a partition is taken away
+//! nothing of it is lost.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use lazuli_engine::{ItemKey, Transaction, Tx};
+use lazuli_env::BoxFuture;
+use lazuli_shardmap::catalog::Entry;
+use lazuli_shardmap::manager::{Known, NewPartition};
+use lazuli_shardmap::{ContainerId, PartitionState};
+use lazuli_store::{Kind, Result as StoreResult};
+
+use super::map_changes::entries;
+use super::{Client, Workload};
+use crate::answer::Answer;
+use crate::client::Request;
+use crate::cluster::{Cluster, Table};
+use crate::ensure;
+use crate::scenario::Found;
+
+/// Each round is many requests.
+const ROUNDS_MAX: u64 = 5;
+const ROWS: u8 = 3;
+/// Long enough that nothing expires while the workload runs.
+const TTL_MS: u64 = 24 * 60 * 60 * 1000;
+/// Whatever must be cleaned up first, a partition can come back after this time.
+const ADD_MAX: Duration = Duration::from_secs(300);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Names of the tables of clients.
+const NAMES: [&str; 8] =
+    ["come-0", "come-1", "come-2", "come-3", "come-4", "come-5", "come-6", "come-7"];
+
+pub struct ComeAndGo;
+
+struct Fill(Vec<ItemKey>);
+
+impl Transaction for Fill {
+    type Output = ();
+
+    async fn run(&self, tx: &mut Tx<'_>) -> StoreResult<()> {
+        let expires_ms = tx.now_ms() + TTL_MS;
+        for (nth, key) in self.0.iter().enumerate() {
+            let expires_ms = (nth % 2 == 1).then_some(expires_ms);
+            tx.put_until(key, Bytes::from_static(b"here"), expires_ms).await?;
+        }
+        Ok(())
+    }
+}
+
+impl ComeAndGo {
+    pub async fn setup(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
+        ensure!(cluster.settings.clients as usize <= NAMES.len(), "more clients than names");
+        Ok(Arc::new(Self))
+    }
+}
+
+fn rows() -> impl Iterator<Item = [u8; 1]> {
+    (0..ROWS).map(|row| [b'a' + row])
+}
+
+/// Gives the one shardlet a partition, which must be empty, fills it, and finds all of it.
+async fn come(client: &Client, table: &Table, at: i64) -> Found {
+    let (id, route) = (table.id, table.route(at));
+    let deadline = client.cluster.world.now() + ADD_MAX;
+    loop {
+        let route = route.clone();
+        let add: Request<_> = Box::new(move |engine| {
+            Box::pin(async move {
+                engine.manager().add_partition(id, NewPartition::point(route, None)).await
+            })
+        });
+        match client.ask("add a partition", add).await? {
+            Answer::Done(_) => break,
+            Answer::Refused(error) if error.code() == "point-mapped" => break,
+            Answer::Refused(error) => return Err(format!("a partition was refused: {error}")),
+            Answer::Unknown => clean_by_hand(client).await?,
+        }
+        let now = client.cluster.world.now();
+        ensure!(now < deadline, "{}: no partition came back within {ADD_MAX:?}", table.name);
+    }
+    for row in rows() {
+        let found = client.get_surely(table, at, &row).await?;
+        ensure!(found.is_none(), "{}: row {row:?} of a new partition is there", table.name);
+    }
+    let fill = || Fill(rows().map(|row| table.key(at, &row)).collect());
+    client.write_surely(table, at, fill).await?;
+    for row in rows() {
+        let found = client.get_surely(table, at, &row).await?;
+        ensure!(found.is_some(), "{}: row {row:?} was answered and is lost", table.name);
+    }
+    Ok(())
+}
+
+/// Where the server never lives long enough to clean up by itself, somebody must ask for it.
+async fn clean_by_hand(client: &Client) -> Found {
+    let clean: Request<usize> =
+        Box::new(|engine| Box::pin(async move { engine.delete_garbage().await }));
+    client.ask("delete garbage", clean).await?;
+    client.cluster.world.sleep(PAUSE).await;
+    Ok(())
+}
+
+/// Takes the partition away, step by step, whatever was done of it already.
+async fn go(client: &Client, table: &Table) -> Found {
+    loop {
+        let Some(Entry { partition, .. }) = entries(client, table).await?.into_iter().next() else {
+            return Ok(());
+        };
+        let known = Known::from(&partition);
+        let step: Request<()> = match partition.state {
+            PartitionState::Offline => Box::new(move |engine| {
+                Box::pin(async move { engine.manager().delete_partition(known).await })
+            }),
+            PartitionState::Online | PartitionState::ReadOnly => Box::new(move |engine| {
+                Box::pin(async move {
+                    engine.manager().set_state(known, PartitionState::Offline).await.map(|_| ())
+                })
+            }),
+        };
+        client.ask("take away", step).await?;
+        client.think().await;
+    }
+}
+
+/// Deletes the table. Its name is free at once.
+async fn delete(client: &Client, id: ContainerId) -> Found {
+    loop {
+        let request: Request<()> = Box::new(move |engine| {
+            Box::pin(async move {
+                let version = engine.manager().catalog().container(id).await?.version;
+                engine.manager().delete_container(id, version).await
+            })
+        });
+        match client.ask("delete a table", request).await? {
+            Answer::Done(()) => return Ok(()),
+            Answer::Refused(error) if error.kind() == Kind::NotFound => return Ok(()),
+            Answer::Refused(_) | Answer::Unknown => client.cluster.world.sleep(PAUSE).await,
+        }
+    }
+}
+
+impl Workload for ComeAndGo {
+    fn start(self: Arc<Self>, client: Client) -> BoxFuture<'static, Found> {
+        Box::pin(async move {
+            let client = client.patient();
+            let name = NAMES[client.number as usize];
+            let mut table = Table::create_list(&client, name).await?;
+            for _ in 0..client.rounds().min(ROUNDS_MAX) {
+                let at = client.random.between(0, 1) as i64;
+                come(&client, &table, at).await?;
+                if client.random.chance(300) {
+                    delete(&client, table.id).await?;
+                    table = Table::create_list(&client, name).await?;
+                } else {
+                    go(&client, &table).await?;
+                }
+                client.think().await;
+            }
+            delete(&client, table.id).await
+        })
+    }
+
+    fn check<'a>(&'a self, _: &'a Client) -> BoxFuture<'a, Found> {
+        // Whether anything is left on the disks is seen by the check of every key.
+        Box::pin(std::future::ready(Ok(())))
+    }
+}

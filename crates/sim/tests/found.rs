@@ -1,0 +1,16 @@
+//! Seeds that once found a bug. Each stays, under the name of what it found.
+
+use lazuli_sim::runner::run_one;
+use lazuli_sim::scenario::find;
+
+fn holds(scenario: &str, seed: u64) {
+    let scenario = find(scenario).expect("the scenario still exists");
+    let report = run_one(scenario, seed, false);
+    assert_eq!(report.failure, None, "{}", report.replay());
+}
+
+/// What a failed commit would have added was counted as if it were there.
+#[test]
+fn a_count_that_a_failed_write_came_into_is_not_called_exact() {
+    holds("map_changes", 267);
+}
