@@ -209,12 +209,24 @@ impl Router {
     /// One reading of the catalog, into the slot.
     async fn read(&self, id: ContainerId, slot: &Arc<Slot>) -> Result<()> {
         let outcome = self.read_into(id, slot).await;
+        let outcome = outcome.and_then(|()| self.check_size(id, slot.entries()));
         match &outcome {
             Ok(()) => self.cache.admit(id, slot),
-            Err(error) if error.kind() == Kind::NotFound => self.cache.remove(id),
+            Err(error) if matches!(error.kind(), Kind::NotFound | Kind::TooLarge) => {
+                self.cache.remove(id);
+            }
             Err(_) => {}
         }
         outcome
+    }
+
+    fn check_size(&self, id: ContainerId, entries: usize) -> Result<()> {
+        let most = self.settings.entries_max;
+        if entries > most {
+            let message = format!("container {id} has {entries} partitions, above {most}");
+            return Err(Error::too_large("map-too-large", message));
+        }
+        Ok(())
     }
 
     async fn read_into(&self, id: ContainerId, slot: &Slot) -> Result<()> {
@@ -229,11 +241,7 @@ impl Router {
             }
             MapDelta::Reload => {
                 let (version, partitions) = self.source.partitions(id).await?;
-                let count = partitions.len();
-                if count > self.settings.entries_max {
-                    let message = format!("container {id} has a map of {count} partitions");
-                    return Err(Error::too_large("map-too-large", message));
-                }
+                self.check_size(id, partitions.len())?;
                 slot.replace(Loaded { container, version, map: Map::build(&partitions)? });
                 Ok(())
             }

@@ -508,6 +508,13 @@ async fn the_partitions_that_are_kept_are_bounded() {
     memory.put(ORDERS, 3, "x", "y", 1, 1);
     memory.put(ORDERS, 4, "y", "z", 1, 1);
     assert_eq!(router.place(ORDERS, b"a").await.unwrap_err().code(), "map-too-large");
+    // Also if it grows by and by.
+    memory.put(ContainerId(8), 13, "m", "p", 2, 1);
+    memory.put(ContainerId(8), 14, "p", "r", 2, 1);
+    memory.put(ContainerId(8), 12, "r", "", 2, 1);
+    let grown = router.refresh(ContainerId(8), None).await.unwrap_err();
+    assert_eq!(grown.code(), "map-too-large");
+    assert!(router.cached(ContainerId(8), b"a").is_none());
 }
 
 #[tokio::test]
