@@ -8,7 +8,7 @@ use std::sync::Arc;
 use lazuli_shardmap::layout::Space;
 use lazuli_shardmap::local::Access;
 use lazuli_shardmap::{PartitionId, ShardId};
-use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result, Write, after_key};
+use lazuli_store::{Direction, Error, KeyRange, Kind, PageLimit, Reader, Result, Write, after_key};
 
 use crate::engine::Engine;
 use crate::item::keys_of;
@@ -74,7 +74,12 @@ impl Engine {
         let mut outcome = Ok(());
         for shard in self.shards.all() {
             for id in shard.take_inexact() {
-                outcome = outcome.and(recount(&shard, id).await.map(|_| ()));
+                let counted = recount(&shard, id).await;
+                if counted.as_ref().is_err_and(|error| error.kind() != Kind::NotFound) {
+                    // Not now: the next round tries again.
+                    shard.note_inexact(id);
+                }
+                outcome = outcome.and(counted.map(|_| ()));
             }
         }
         outcome
