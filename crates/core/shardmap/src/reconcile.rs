@@ -67,17 +67,23 @@ impl Manager {
                 report.undeleted.push((container, error));
             }
         }
-        let version = self.catalog().version().await?;
         for shard in shards {
-            if report.unreachable.iter().any(|(id, _)| *id == shard.id) {
-                continue;
+            let is_known = report.unreachable.iter().any(|(id, _)| *id == shard.id);
+            if !is_known && let Err(error) = self.look_at(shard.id, &mut report).await {
+                report.unreachable.push((shard.id, error));
             }
-            self.reconcile_garbage(shard.id).await?;
-            if self.local(shard.id)?.seen()? > version {
-                report.ahead.push(shard.id);
-            }
-            report.differences.extend(self.detect(shard.id).await?);
         }
         Ok(report)
+    }
+
+    async fn look_at(&self, shard: ShardId, report: &mut Report) -> Result<()> {
+        // In this order: a shard has never seen more than the catalog has decided by then.
+        let seen = self.local(shard)?.seen()?;
+        if seen > self.catalog().version().await? {
+            report.ahead.push(shard);
+        }
+        self.reconcile_garbage(shard).await?;
+        report.differences.extend(self.detect(shard).await?);
+        Ok(())
     }
 }

@@ -185,6 +185,9 @@ impl LocalMap {
 
     /// Reads the rows again after a change whose outcome was not known. Does nothing if they are known.
     pub async fn refresh(&self) -> Result<()> {
+        if !self.is_unknown() {
+            return Ok(());
+        }
         let mut version = self.changing.lock().await;
         if self.is_unknown() {
             *version = self.load().await?;

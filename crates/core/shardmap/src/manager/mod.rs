@@ -223,7 +223,9 @@ impl<C: Change> Change for Reachable<'_, C> {
         let begun = draft.begun().cloned();
         if let Some(operation) = &begun {
             for shard in operation.shards() {
-                let seen = self.manager.local(shard)?.seen()?;
+                let local = self.manager.local(shard)?;
+                local.refresh().await?;
+                let seen = local.seen()?;
                 if operation.number <= seen {
                     return Err(behind(shard, seen).into());
                 }
