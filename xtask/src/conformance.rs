@@ -3,7 +3,7 @@
 //! The tests do not know what they run against: they get a file that names the target, its account and its endpoints.
 //! `known_gaps.toml` is held strictly, both ways, by the test runner's own plugin.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -12,52 +12,135 @@ use serde_json::json;
 use crate::arguments::Arguments;
 use crate::process::{self, Background, unusable};
 use crate::workspace::{self, Workspace};
-use crate::{Failure, Result, emulator, python, server};
+use crate::{Failure, Result, emulator, node, python, server};
 
 /// Where each front listens: its name and the address without the account.
 pub(crate) type Endpoints = BTreeMap<String, String>;
 
-const TESTS: &str = "tests/conformance/python";
+const PYTHON: &str = "tests/conformance/python";
+const JS: &str = "tests/conformance/js";
 const TARGETS: &str = "tests/conformance/targets.toml";
+const GAPS: &str = "tests/conformance/known_gaps.toml";
+
+/// An official SDK that tests are written with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sdk {
+    Python,
+    Js,
+}
+
+impl Sdk {
+    fn named(name: &str) -> Result<Self> {
+        match name {
+            "python" => Ok(Self::Python),
+            "js" => Ok(Self::Js),
+            _ => Err(Failure::Usage(format!("--sdk takes python or js, not '{name}'"))),
+        }
+    }
+
+    /// The test files of a front: one for each group of its operations.
+    fn tests(self, front: &str) -> Result<Vec<PathBuf>> {
+        let (folder, begin, ending) = match self {
+            Self::Python => (PYTHON, format!("test_{front}_"), ".py"),
+            Self::Js => (JS, format!("{front}_"), ".test.mjs"),
+        };
+        let mut files = workspace::files(&workspace::root().join(folder), ending)?;
+        let name =
+            |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
+        files.retain(|path| name(path).is_some_and(|name| name.starts_with(&begin)));
+        if files.is_empty() {
+            return Err(Failure::Usage(format!("there is no {folder}/{begin}*{ending}")));
+        }
+        Ok(files)
+    }
+
+    /// What stands before the name of a test in a file of this SDK.
+    fn mark(self) -> &'static str {
+        match self {
+            Self::Python => "def test_",
+            Self::Js => "(\"test_",
+        }
+    }
+}
 
 pub(crate) fn run(mut arguments: Arguments) -> Result {
     let sdk = arguments.value("--sdk")?.unwrap_or_else(|| "python".into());
     let target = arguments.value("--target")?.unwrap_or_else(|| "ours".into());
     let front = arguments.word();
     arguments.finish()?;
-    if sdk != "python" {
-        return Err(Failure::Usage(format!("there are no tests with the SDK for '{sdk}'")));
-    }
     let Some(front) = front else {
         return Err(Failure::Usage("name a front, for example: tables".into()));
     };
-    judge(&front, &target)
+    judge(&front, Sdk::named(&sdk)?, &target)
 }
 
-/// Runs the tests of a front with the Python SDK on a target of `targets.toml`.
-pub(crate) fn judge(front: &str, target: &str) -> Result {
-    let tests = workspace::root().join(TESTS).join(format!("test_{front}.py"));
-    if !tests.exists() {
-        return Err(Failure::Usage(format!("there is no {TESTS}/test_{front}.py")));
-    }
+/// Runs the tests of a front with one SDK against one target.
+pub(crate) fn judge(front: &str, sdk: Sdk, target: &str) -> Result {
+    let tests = sdk.tests(front)?;
+    same_names(front)?;
     let target = Target::named(target)?;
     let workspace = Workspace::load()?;
-    let python = python::environment(&workspace)?;
     let folder = workspace.scratch.join("conformance");
     let (program, endpoints) = target.start(&workspace, &folder)?;
-    let description = target.describe(&folder, &endpoints)?;
-    let rules = workspace::root().join(TESTS).join("test_gaps.py");
+    let description = target.describe(&folder, &endpoints, front)?;
+    match sdk {
+        Sdk::Python => run_python(&workspace, &description, &tests)?,
+        Sdk::Js => run_js(&workspace, &description, &tests)?,
+    }
+    // Lazuli must end by itself when asked; how the emulator ends is not our business.
+    if target.start == "lazuli" { program.stop() } else { Ok(()) }
+}
+
+fn run_python(workspace: &Workspace, description: &Path, tests: &[PathBuf]) -> Result {
+    let python = python::environment(workspace)?;
     process::run(
         Command::new(python)
             .args(["-m", "pytest", "-p", "no:cacheprovider", "--quiet"])
             .arg("--target-file")
             .arg(description)
-            .args([rules, tests])
-            .current_dir(workspace::root().join(TESTS))
+            .arg(workspace::root().join(PYTHON).join("test_gaps.py"))
+            .args(tests)
+            .current_dir(workspace::root().join(PYTHON))
             .env("PYTHONDONTWRITEBYTECODE", "1"),
-    )?;
-    // Lazuli must end by itself when asked; how the emulator ends is not our business.
-    if target.start == "lazuli" { program.stop() } else { Ok(()) }
+    )
+}
+
+fn run_js(workspace: &Workspace, description: &Path, tests: &[PathBuf]) -> Result {
+    let folder = node::packages(workspace, JS, "js")?;
+    node::copy_programs(JS, &folder)?;
+    let names = tests.iter().filter_map(|path| path.file_name());
+    process::run(
+        Command::new("node")
+            .args(["--test", "--test-reporter=dot", "--test-concurrency=1"])
+            .arg("gaps.test.mjs")
+            .args(names)
+            .env("LAZULI_TARGET_FILE", description)
+            .current_dir(&folder),
+    )
+}
+
+/// Every test of a front is there with every SDK, under the same name.
+fn same_names(front: &str) -> Result {
+    let (python, js) = (names(Sdk::Python, front)?, names(Sdk::Js, front)?);
+    let alone: Vec<&String> = python.symmetric_difference(&js).collect();
+    if alone.is_empty() {
+        return Ok(());
+    }
+    let message = format!("tests of {front} that only one SDK has: {alone:?}");
+    Err(Failure::failed(message))
+}
+
+fn names(sdk: Sdk, front: &str) -> Result<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    for path in sdk.tests(front)? {
+        let text = std::fs::read_to_string(&path).map_err(|error| unusable(&path, &error))?;
+        // JavaScript writes names with parameters between other quotation marks.
+        for rest in text.replace('`', "\"").split(sdk.mark()).skip(1) {
+            let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            names.insert(rest.chars().take_while(|c| is_name(*c)).collect());
+        }
+    }
+    Ok(names)
 }
 
 /// One section of `targets.toml`.
@@ -92,6 +175,24 @@ impl Target {
         Ok(Self { name, start: field("start")?, account: field("account")?, key: field("key")? })
     }
 
+    /// The entries of `known_gaps.toml` for this target, as JSON for who reads no TOML.
+    fn gaps(&self, front: &str) -> Result<Vec<serde_json::Value>> {
+        let path = workspace::root().join(GAPS);
+        let text = std::fs::read_to_string(&path).map_err(|error| unusable(&path, &error))?;
+        let file: toml::Table =
+            text.parse().map_err(|error| Failure::failed(format!("{GAPS}: {error}")))?;
+        let entries = file.get("gap").and_then(toml::Value::as_array).cloned().unwrap_or_default();
+        let text = |entry: &toml::Value, field: &str| {
+            entry.get(field).and_then(toml::Value::as_str).unwrap_or_default().to_owned()
+        };
+        let ours = entries
+            .iter()
+            .filter(|entry| text(entry, "target") == self.name && text(entry, "front") == front);
+        Ok(ours
+            .map(|entry| json!({ "test": text(entry, "test"), "sdk": text(entry, "sdk") }))
+            .collect())
+    }
+
     fn start(&self, workspace: &Workspace, folder: &Path) -> Result<(Background, Endpoints)> {
         process::fresh_folder(folder)?;
         match self.start.as_str() {
@@ -101,14 +202,15 @@ impl Target {
         }
     }
 
-    /// Writes the file that tells the tests what they run against.
-    fn describe(&self, folder: &Path, endpoints: &Endpoints) -> Result<PathBuf> {
+    /// Writes the file that tells the tests what they run against, and what is known to fail there.
+    fn describe(&self, folder: &Path, endpoints: &Endpoints, front: &str) -> Result<PathBuf> {
         let path = folder.join("target.json");
         let text = json!({
             "name": self.name,
             "account": self.account,
             "key": self.key,
             "endpoints": endpoints,
+            "gaps": self.gaps(front)?,
         });
         std::fs::write(&path, text.to_string()).map_err(|error| unusable(&path, &error))?;
         Ok(path)
@@ -128,6 +230,13 @@ mod tests {
         };
         assert!(message.contains("ours"), "{message}");
         assert!(Target::from_text("[ours]\n", "ours").is_err());
+    }
+
+    #[test]
+    fn both_sdks_have_the_same_tests_of_tables() {
+        same_names("tables").unwrap();
+        assert!(names(Sdk::Js, "tables").unwrap().len() > 30);
+        assert!(Sdk::Js.tests("nothing").is_err());
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod bench;
 mod conformance;
 mod crash;
 mod emulator;
+mod node;
 mod process;
 mod python;
 mod server;

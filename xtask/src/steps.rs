@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use crate::arguments::Arguments;
+use crate::conformance::Sdk;
 use crate::workspace::{Workspace, cargo};
 use crate::{Failure, Result, conformance, crash, process, sim, tidy};
 
@@ -41,6 +42,11 @@ const STEPS: &[Step] = &[
         name: "tables-python",
         proves: "the official Python SDK works on Tables",
         run: tables_python,
+    },
+    Step {
+        name: "tables-js",
+        proves: "the official JavaScript SDK works on Tables",
+        run: tables_js,
     },
     Step { name: "crash", proves: "no answered write is lost by kill -9", run: crash_rounds },
 ];
@@ -125,7 +131,11 @@ fn simulation() -> Result {
 }
 
 fn tables_python() -> Result {
-    conformance::judge("tables", "ours")
+    conformance::judge("tables", Sdk::Python, "ours")
+}
+
+fn tables_js() -> Result {
+    conformance::judge("tables", Sdk::Js, "ours")
 }
 
 fn crash_rounds() -> Result {

@@ -24,6 +24,11 @@ def load(path):
     return [entry for entry in entries if entry.get("sdk", SDK) == SDK]
 
 
+def front(item):
+    """The front that a test is about: its file is called test_<front>_<group>.py."""
+    return item.path.stem.removeprefix("test_").split("_")[0]
+
+
 class Gaps:
     """The plugin: one per run, for one target."""
 
@@ -31,11 +36,10 @@ class Gaps:
         self.entries = [entry for entry in entries if entry["target"] == target]
 
     def covers(self, entry, item):
-        front = item.path.stem.removeprefix("test_")
-        return entry["front"] == front and entry["test"] in (item.name, item.originalname)
+        return entry["front"] == front(item) and entry["test"] in (item.name, item.originalname)
 
     def pytest_collection_modifyitems(self, items):
-        fronts = {item.path.stem.removeprefix("test_") for item in items}
+        fronts = {front(item) for item in items}
         for entry in self.entries:
             covered = [item for item in items if self.covers(entry, item)]
             if not covered and entry["front"] in fronts:

@@ -95,10 +95,7 @@ fn tables_front(
     running: &Arc<Running>,
 ) -> impl Fn(Request) -> BoxFuture<'static, Response> + Send + Sync + 'static {
     let records = Records::new(running.engine.clone());
-    let limits = lazuli_tables::Limits {
-        body_bytes_max: settings.limits.body_bytes,
-        ..lazuli_tables::Limits::default()
-    };
+    let limits = settings.tables.clone();
     let front = lazuli_tables::handler(records, running.accounts.signing(), limits);
     let requests = running.requests.clone();
     move |request| {

@@ -35,6 +35,7 @@ use access::Access;
 use address::Address;
 use error::{Code, ErrorFormat, Fault, Result};
 pub use limits::Limits;
+pub use request::MAP_HEADER;
 use request::{Head, Operation, Wishes};
 use service::Visitor;
 
@@ -154,7 +155,7 @@ impl Front {
     ) -> Result<Response> {
         match operation {
             Operation::QueryTables(query) => tables::query(self, call, query).await,
-            Operation::CreateTable => tables::create(self, call, body).await,
+            Operation::CreateTable { kind } => tables::create(self, call, kind, body).await,
             Operation::DeleteTable { table } => tables::delete(self, call, &table).await,
             Operation::GetEntity { key, select } => {
                 entities::get(self, call, &key, select.as_deref()).await

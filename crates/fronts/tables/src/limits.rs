@@ -1,5 +1,7 @@
 //! What the Table service takes. Each number is the service's own and can be raised by whoever mounts the front.
 
+use std::time::Duration;
+
 /// The limits of the service. Plain data, so that settings can fill it in.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -25,6 +27,8 @@ pub struct Limits {
     pub page_bytes_max: usize,
     /// A query ends its page, however few it found, after looking at this many entities.
     pub scan_entities_max: usize,
+    /// A query ends its page, however few it found, when it has taken this long.
+    pub scan_time_max: Duration,
 }
 
 impl Default for Limits {
@@ -41,6 +45,7 @@ impl Default for Limits {
             page_items_max: 1000,
             page_bytes_max: 4 * 1024 * 1024,
             scan_entities_max: 20_000,
+            scan_time_max: Duration::from_secs(5),
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Query entities: the filter says where to look and what to keep, the answer ends with where to go on.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use lazuli_engine::PageLimit;
 use lazuli_http::{Response, StatusCode};
-use lazuli_shapes::record::{Filter as Keep, Query, Record, RecordPage, RecordRange};
+use lazuli_shapes::record::{Filter as Keep, Query, Record, RecordPage, RecordRange, Records};
 
 use crate::entity::Properties;
 use crate::error::{Fault, Result, Subject};
@@ -19,7 +20,7 @@ pub(crate) async fn query(
     table: &str,
     query: EntityQuery,
 ) -> Result<Response> {
-    let limits = &front.limits;
+    let (limits, began) = (&front.limits, Instant::now());
     let name = container(&call.address.account, table);
     let most = query.top.unwrap_or(limits.page_items_max);
     let select = query.select.as_deref();
@@ -32,7 +33,7 @@ pub(crate) async fn query(
     loop {
         let limit = PageLimit { items: most - found, bytes: limits.page_bytes_max };
         let after = next.take();
-        let page = page(front, &name, &plan, keep.clone(), limit, after)
+        let page = page(&front.records, &name, &plan, keep.clone(), limit, after)
             .await
             .map_err(|error| Fault::from_core(&error, Subject::Entities))?;
         for record in &page.records {
@@ -46,7 +47,8 @@ pub(crate) async fn query(
         examined += page.examined;
         let full = found >= most
             || body.len() >= limits.page_bytes_max
-            || examined >= limits.scan_entities_max as u64;
+            || examined >= limits.scan_entities_max as u64
+            || began.elapsed() >= limits.scan_time_max;
         if next.is_none() || full {
             break;
         }
@@ -62,7 +64,7 @@ pub(crate) async fn query(
 
 /// One page of records that can be and are kept.
 async fn page(
-    front: &Front,
+    records: &Records,
     name: &str,
     plan: &Plan,
     filter: Option<Keep>,
@@ -84,7 +86,7 @@ async fn page(
         Plan::Partitions(keys) => RecordRange::Partitions { from: keys.from, to: keys.to },
         Plan::Everything => RecordRange::All,
     };
-    front.records.query(name, &Query { range, filter, limit, after }).await
+    records.query(name, &Query { range, filter, limit, after }).await
 }
 
 /// The filter as the shape takes it. A record that can't be read is kept, so that writing the answer reports it.
@@ -94,3 +96,7 @@ fn keep(filter: Filter) -> Keep {
             || filter.matches(&|name: &str| response::property(record, name))
     })
 }
+
+#[cfg(test)]
+#[path = "query_tests.rs"]
+mod tests;

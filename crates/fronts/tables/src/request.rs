@@ -1,5 +1,6 @@
 //! From the head of a request to one of the service's operations: a closed enum that `lib.rs` matches on.
 
+use lazuli_engine::MapKind;
 use lazuli_http::multipart;
 use lazuli_http::odata::Metadata;
 use lazuli_http::uri::Query;
@@ -13,6 +14,9 @@ use crate::filter::{BadFilter, Filter};
 use crate::limits::{Limits, SELECT_NAMES_MAX};
 use crate::names::{check_key, check_table};
 use crate::token;
+
+/// The header by which a client asks for a table with hashed keys (T6).
+pub const MAP_HEADER: &str = "x-lazuli-map";
 
 /// Method and headers, of a request or of one inside another.
 #[derive(Clone, Copy)]
@@ -31,7 +35,7 @@ impl<'a> Head<'a> {
 #[derive(Debug, PartialEq)]
 pub(crate) enum Operation {
     QueryTables(TableQuery),
-    CreateTable,
+    CreateTable { kind: MapKind },
     DeleteTable { table: String },
     GetTableAcl { table: String },
     SetTableAcl { table: String },
@@ -125,7 +129,7 @@ impl Operation {
                 Ok(Self::EntityGroupTransaction { boundary })
             }
             ("GET", Resource::Tables, None) => Ok(Self::QueryTables(table_query(query, limits)?)),
-            ("POST", Resource::Tables, None) => Ok(Self::CreateTable),
+            ("POST", Resource::Tables, None) => Ok(Self::CreateTable { kind: kind(head)? }),
             ("DELETE", Resource::Table(table), None) => Ok(Self::DeleteTable { table }),
             ("GET", Resource::Entities(table), None) => {
                 check_table(&table)?;
@@ -146,7 +150,7 @@ impl Operation {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::QueryTables(_) => "QueryTables",
-            Self::CreateTable => "CreateTable",
+            Self::CreateTable { .. } => "CreateTable",
             Self::DeleteTable { .. } => "DeleteTable",
             Self::GetTableAcl { .. } => "GetTableAcl",
             Self::SetTableAcl { .. } => "SetTableAcl",
@@ -169,7 +173,7 @@ impl Operation {
             Self::GetServiceProperties | Self::GetServiceStats => Need::All('s', "r"),
             Self::SetServiceProperties => Need::All('s', "w"),
             Self::QueryTables(_) => Need::All('c', "l"),
-            Self::CreateTable => Need::Any('c', "cw"),
+            Self::CreateTable { .. } => Need::Any('c', "cw"),
             Self::DeleteTable { .. } => Need::All('c', "d"),
             Self::GetEntity { .. } | Self::QueryEntities { .. } => Need::All('o', "r"),
             Self::WriteEntity(write) => write.need(),
@@ -201,7 +205,7 @@ impl Operation {
             | Self::Preflight
             | Self::GetEntity { .. }
             | Self::QueryEntities { .. } => false,
-            Self::CreateTable
+            Self::CreateTable { .. }
             | Self::DeleteTable { .. }
             | Self::SetTableAcl { .. }
             | Self::SetServiceProperties
@@ -234,6 +238,16 @@ impl EntityWrite {
             Self::Merge { if_match: None, .. } => "InsertOrMergeEntity",
             Self::Delete { .. } => "DeleteEntity",
         }
+    }
+}
+
+/// How a new table finds the partitions of its keys: in their order, or by their hash, which spreads keys that only ever
+/// grow. The header is our own; clients of the original do not know it.
+fn kind(head: Head<'_>) -> Result<MapKind> {
+    match head.header(MAP_HEADER) {
+        None | Some("range") => Ok(MapKind::Range),
+        Some("hash") => Ok(MapKind::Hash),
+        Some(_) => Err(Fault::new(Code::InvalidHeaderValue)),
     }
 }
 

@@ -73,7 +73,12 @@ pub(crate) async fn query(front: &Front, call: &Call, query: TableQuery) -> Resu
     })
 }
 
-pub(crate) async fn create(front: &Front, call: &Call, body: &[u8]) -> Result<Response> {
+pub(crate) async fn create(
+    front: &Front,
+    call: &Call,
+    kind: MapKind,
+    body: &[u8],
+) -> Result<Response> {
     let members = read_entity(body)?;
     let name = members.iter().find(|(name, _)| name == TABLE_NAME).map(|(_, value)| value);
     let Some(Value::String(table)) = name else {
@@ -82,7 +87,7 @@ pub(crate) async fn create(front: &Front, call: &Call, body: &[u8]) -> Result<Re
     check_table(table)?;
     front
         .records
-        .create(&container(&call.address.account, table), table, MapKind::Range)
+        .create(&container(&call.address.account, table), table, kind)
         .await
         .map_err(|error| Fault::from_core(&error, Subject::Table))?;
     response::created(call, &response::table_link(table), || Ok(response::table(call, table)))

@@ -12,6 +12,9 @@ use bytes::{Bytes, BytesMut};
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 
+/// The most of a body that is read only to be thrown away.
+pub const DISCARD_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
 pub struct Body(Source);
 
 enum Source {
@@ -69,8 +72,30 @@ impl Body {
         }
     }
 
-    /// The whole body, if it is no longer than `bytes_max`. A longer one is refused before it is read, if it says so.
+    /// The whole body, if it is no longer than `bytes_max`. The rest of a longer one is thrown away, so that the client
+    /// gets to read why; one that says beforehand that it is far longer is not read at all.
     pub async fn collect(mut self, bytes_max: usize) -> Result<Bytes, BodyError> {
+        let collected = self.collect_some(bytes_max).await;
+        if collected == Err(BodyError::TooLarge) {
+            self.discard().await;
+        }
+        collected
+    }
+
+    async fn discard(&mut self) {
+        if self.length().is_some_and(|length| length > DISCARD_BYTES_MAX) {
+            return;
+        }
+        let mut left = DISCARD_BYTES_MAX;
+        while let Ok(Some(piece)) = self.chunk().await {
+            left = left.saturating_sub(piece.len() as u64);
+            if left == 0 {
+                return;
+            }
+        }
+    }
+
+    async fn collect_some(&mut self, bytes_max: usize) -> Result<Bytes, BodyError> {
         let declared = self.length();
         if declared.is_some_and(|length| length > bytes_max as u64) {
             return Err(BodyError::TooLarge);

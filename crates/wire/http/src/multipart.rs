@@ -124,7 +124,7 @@ pub async fn write_response(out: &mut Vec<u8>, boundary: &str, response: Respons
         .as_bytes(),
     );
     for (name, value) in &response.headers {
-        out.extend_from_slice(name.as_str().as_bytes());
+        write_name(out, name.as_str());
         out.extend_from_slice(b": ");
         out.extend_from_slice(value.as_bytes());
         out.extend_from_slice(b"\r\n");
@@ -135,6 +135,22 @@ pub async fn write_response(out: &mut Vec<u8>, boundary: &str, response: Respons
         out.extend_from_slice(&body);
     }
     out.extend_from_slice(b"\r\n");
+}
+
+/// Writes the name of a header as the services write it. Some clients look for `ETag` and find no `etag`.
+fn write_name(out: &mut Vec<u8>, name: &str) {
+    match name {
+        "etag" => out.extend_from_slice(b"ETag"),
+        "dataserviceid" => out.extend_from_slice(b"DataServiceId"),
+        _ if name.starts_with("x-ms-") => out.extend_from_slice(name.as_bytes()),
+        _ => {
+            let mut at_start = true;
+            for byte in name.bytes() {
+                out.push(if at_start { byte.to_ascii_uppercase() } else { byte });
+                at_start = byte == b'-';
+            }
+        }
+    }
 }
 
 /// Whether a line is a boundary, and if so whether it is the last one.

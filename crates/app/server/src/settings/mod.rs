@@ -35,6 +35,8 @@ pub struct Settings {
     pub cache_bytes: u64,
     pub tls: Tls,
     pub limits: Limits,
+    /// What the Tables front takes; by default what the original takes.
+    pub tables: lazuli_tables::Limits,
     pub stop_timeout: Duration,
     pub log: Log,
     pub admin_token: Option<Secret>,
@@ -68,7 +70,6 @@ pub enum TlsMode {
 pub struct Limits {
     pub connections: usize,
     pub header_bytes: usize,
-    pub body_bytes: usize,
     pub header_timeout: Duration,
     pub body_timeout: Duration,
     pub idle_timeout: Duration,
@@ -141,12 +142,12 @@ impl Settings {
             limits: Limits {
                 connections: one.need("connections-max", value::count)?,
                 header_bytes: one.need("header-bytes-max", memory_bytes)?,
-                body_bytes: one.need("body-bytes-max", memory_bytes)?,
                 header_timeout: one.need("header-timeout", value::time)?,
                 body_timeout: one.need("body-timeout", value::time)?,
                 idle_timeout: one.need("idle-timeout", value::time)?,
                 request_timeout: one.need("request-timeout", value::time)?,
             },
+            tables: tables(&one)?,
             stop_timeout: one.need("stop-timeout", value::time)?,
             log: Log {
                 level: one.need("log-level", |text| value::choice(text, LOG_LEVELS))?,
@@ -202,6 +203,21 @@ fn admin_token(text: &str) -> value::Parsed<Secret> {
 /// Bytes that are held in memory at once, so they must fit there.
 fn memory_bytes(text: &str) -> value::Parsed<usize> {
     usize::try_from(value::bytes(text)?).map_err(|_| "fewer bytes than memory holds".to_owned())
+}
+
+fn tables(one: &Reader<'_>) -> Result<lazuli_tables::Limits> {
+    Ok(lazuli_tables::Limits {
+        body_bytes_max: one.need("body-bytes-max", memory_bytes)?,
+        key_units_max: one.need("table-key-bytes-max", memory_bytes)? / 2,
+        value_bytes_max: one.need("table-value-bytes-max", memory_bytes)?,
+        property_count_max: one.need("table-properties-max", value::count)?,
+        entity_bytes_max: one.need("table-entity-bytes-max", memory_bytes)?,
+        transaction_operations_max: one.need("table-transaction-operations-max", value::count)?,
+        transaction_bytes_max: one.need("table-transaction-bytes-max", memory_bytes)?,
+        page_items_max: one.need("table-page-items-max", value::count)?,
+        scan_time_max: one.need("table-query-timeout", value::time)?,
+        ..lazuli_tables::Limits::default()
+    })
 }
 
 fn tls(one: &Reader<'_>) -> Result<Tls> {

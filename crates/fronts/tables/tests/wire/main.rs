@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic in a test is the failure report")]
 
 mod access;
+mod limits;
 mod raw;
 mod service;
 mod transactions;
@@ -82,6 +83,36 @@ fn create_table() {
         server.refusal("POST /dev/Tables\n\n{\"TableName\":\"no-good\"}"),
         "400 InvalidResourceName"
     );
+}
+
+/// The page comes in the order of hashes, whole all the same.
+#[test]
+fn a_table_may_hash_its_keys() {
+    let server = Server::start();
+    let create = "POST /dev/Tables\nx-lazuli-map: hash\n\n{\"TableName\":\"People\"}";
+    assert!(server.send(create).starts_with("201"));
+    for key in ["a", "b", "c", "d"] {
+        let entity = format!("{{\"PartitionKey\":\"{key}\",\"RowKey\":\"r\"}}");
+        assert!(server.send(&format!("POST /dev/People\n\n{entity}")).starts_with("201"));
+    }
+    let (mut found, mut next) = (Vec::new(), String::new());
+    loop {
+        let page = server.send(&format!("GET /dev/People()?$top=1&$select=PartitionKey{next}"));
+        let key = page.split("\"PartitionKey\":\"").nth(1).map(|rest| rest[..1].to_owned());
+        found.extend(key);
+        let token = |name: &str| {
+            let line = page.lines().find_map(|line| line.strip_prefix(name));
+            line.map(str::to_owned)
+        };
+        let Some(partition) = token("x-ms-continuation-nextpartitionkey: ") else { break };
+        let row = token("x-ms-continuation-nextrowkey: ").unwrap();
+        next = format!("&NextPartitionKey={partition}&NextRowKey={row}");
+    }
+    assert_ne!(found, ["a", "b", "c", "d"], "hashes have an order of their own");
+    found.sort_unstable();
+    assert_eq!(found, ["a", "b", "c", "d"]);
+    let bad = create.replace("hash", "heap").replace("People", "Other");
+    assert_eq!(server.refusal(&bad), "400 InvalidHeaderValue");
 }
 
 #[test]

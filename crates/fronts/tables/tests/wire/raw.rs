@@ -33,6 +33,10 @@ pub(crate) struct Server {
 impl Server {
     /// A server with the accounts `dev` and `other`, and nothing in them.
     pub(crate) fn start() -> Self {
+        Self::with_limits(Limits::default())
+    }
+
+    pub(crate) fn with_limits(limits: Limits) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let accounts = Arc::new(Accounts::new());
         for name in ["dev", "other"] {
@@ -40,7 +44,7 @@ impl Server {
             accounts.set(name, keys);
         }
         let records = runtime.block_on(records());
-        let handler = Box::new(handler(records, accounts, Limits::default()));
+        let handler = Box::new(handler(records, accounts, limits));
         Self { handler, runtime }
     }
 

@@ -94,48 +94,49 @@ fn the_answer_has_one_part_for_each_change() {
         &server,
         &with_carriage_returns,
         expect![[r#"
-        202 Accepted
-        content-type: multipart/mixed; boundary=batchresponse_00000000-0000-0000-0000-000000000007
-        cache-control: no-cache
+            202 Accepted
+            content-type: multipart/mixed; boundary=batchresponse_00000000-0000-0000-0000-000000000007
+            cache-control: no-cache
 
-        --batchresponse_00000000-0000-0000-0000-000000000007
-        Content-Type: multipart/mixed; boundary=changesetresponse_00000000-0000-0000-0000-000000000007
+            --batchresponse_00000000-0000-0000-0000-000000000007
+            Content-Type: multipart/mixed; boundary=changesetresponse_00000000-0000-0000-0000-000000000007
 
-        --changesetresponse_00000000-0000-0000-0000-000000000007
-        Content-Type: application/http
-        Content-Transfer-Encoding: binary
+            --changesetresponse_00000000-0000-0000-0000-000000000007
+            Content-Type: application/http
+            Content-Transfer-Encoding: binary
 
-        HTTP/1.1 204 No Content
-        preference-applied: return-no-content
-        dataserviceid: http://127.0.0.1:10002/dev/People(PartitionKey='p',RowKey='i')
-        location: http://127.0.0.1:10002/dev/People(PartitionKey='p',RowKey='i')
-        etag: W/"datetime'<time>'"
-        x-content-type-options: nosniff
-
-
-        --changesetresponse_00000000-0000-0000-0000-000000000007
-        Content-Type: application/http
-        Content-Transfer-Encoding: binary
-
-        HTTP/1.1 204 No Content
-        x-content-type-options: nosniff
+            HTTP/1.1 204 No Content
+            Preference-Applied: return-no-content
+            DataServiceId: http://127.0.0.1:10002/dev/People(PartitionKey='p',RowKey='i')
+            Location: http://127.0.0.1:10002/dev/People(PartitionKey='p',RowKey='i')
+            ETag: W/"datetime'<time>'"
+            X-Content-Type-Options: nosniff
 
 
-        --changesetresponse_00000000-0000-0000-0000-000000000007
-        Content-Type: application/http
-        Content-Transfer-Encoding: binary
+            --changesetresponse_00000000-0000-0000-0000-000000000007
+            Content-Type: application/http
+            Content-Transfer-Encoding: binary
 
-        HTTP/1.1 201 Created
-        cache-control: no-cache
-        location: http://127.0.0.1:10002/dev/People(PartitionKey='p',RowKey='j')
-        etag: W/"datetime'<time>'"
-        x-content-type-options: nosniff
+            HTTP/1.1 204 No Content
+            X-Content-Type-Options: nosniff
 
-        {"odata.metadata":"http://127.0.0.1:10002/dev/$metadata#People/@Element","odata.etag":"W/\"datetime'<time>'\"","PartitionKey":"p","RowKey":"j","Timestamp":"<time>"}
-        --changesetresponse_00000000-0000-0000-0000-000000000007--
-        --batchresponse_00000000-0000-0000-0000-000000000007--
 
-    "#]],
+            --changesetresponse_00000000-0000-0000-0000-000000000007
+            Content-Type: application/http
+            Content-Transfer-Encoding: binary
+
+            HTTP/1.1 201 Created
+            Content-Type: application/json;odata=minimalmetadata;streaming=true;charset=utf-8
+            Cache-Control: no-cache
+            Location: http://127.0.0.1:10002/dev/People(PartitionKey='p',RowKey='j')
+            ETag: W/"datetime'<time>'"
+            X-Content-Type-Options: nosniff
+
+            {"odata.metadata":"http://127.0.0.1:10002/dev/$metadata#People/@Element","odata.etag":"W/\"datetime'<time>'\"","PartitionKey":"p","RowKey":"j","Timestamp":"<time>"}
+            --changesetresponse_00000000-0000-0000-0000-000000000007--
+            --batchresponse_00000000-0000-0000-0000-000000000007--
+
+        "#]],
     );
 }
 
@@ -152,26 +153,27 @@ fn nothing_is_changed_when_one_change_is_refused() {
         &server,
         &batch(&requests),
         expect![[r#"
-        202 Accepted
-        content-type: multipart/mixed; boundary=batchresponse_00000000-0000-0000-0000-000000000007
-        cache-control: no-cache
+            202 Accepted
+            content-type: multipart/mixed; boundary=batchresponse_00000000-0000-0000-0000-000000000007
+            cache-control: no-cache
 
-        --batchresponse_00000000-0000-0000-0000-000000000007
-        Content-Type: multipart/mixed; boundary=changesetresponse_00000000-0000-0000-0000-000000000007
+            --batchresponse_00000000-0000-0000-0000-000000000007
+            Content-Type: multipart/mixed; boundary=changesetresponse_00000000-0000-0000-0000-000000000007
 
-        --changesetresponse_00000000-0000-0000-0000-000000000007
-        Content-Type: application/http
-        Content-Transfer-Encoding: binary
+            --changesetresponse_00000000-0000-0000-0000-000000000007
+            Content-Type: application/http
+            Content-Transfer-Encoding: binary
 
-        HTTP/1.1 404 Not Found
-        x-ms-error-code: ResourceNotFound
-        x-content-type-options: nosniff
+            HTTP/1.1 404 Not Found
+            x-ms-error-code: ResourceNotFound
+            Content-Type: application/json;odata=minimalmetadata;streaming=true;charset=utf-8
+            X-Content-Type-Options: nosniff
 
-        {"odata.error":{"code":"ResourceNotFound","message":{"lang":"en-US","value":"2:The specified resource does not exist."}}}
-        --changesetresponse_00000000-0000-0000-0000-000000000007--
-        --batchresponse_00000000-0000-0000-0000-000000000007--
+            {"odata.error":{"code":"ResourceNotFound","message":{"lang":"en-US","value":"2:The specified resource does not exist."}}}
+            --changesetresponse_00000000-0000-0000-0000-000000000007--
+            --batchresponse_00000000-0000-0000-0000-000000000007--
 
-    "#]],
+        "#]],
     );
     assert_eq!(server.send(&format!("GET {ENTITY}")), before);
     let new = "GET /dev/People(PartitionKey='p',RowKey='new')";
@@ -231,24 +233,24 @@ fn a_batch_may_hold_a_single_query() {
         &server,
         &format!("{head}{get}\n--b--\n"),
         expect![[r#"
-        202 Accepted
-        content-type: multipart/mixed; boundary=batchresponse_00000000-0000-0000-0000-000000000007
-        cache-control: no-cache
+            202 Accepted
+            content-type: multipart/mixed; boundary=batchresponse_00000000-0000-0000-0000-000000000007
+            cache-control: no-cache
 
-        --batchresponse_00000000-0000-0000-0000-000000000007
-        Content-Type: application/http
-        Content-Transfer-Encoding: binary
+            --batchresponse_00000000-0000-0000-0000-000000000007
+            Content-Type: application/http
+            Content-Transfer-Encoding: binary
 
-        HTTP/1.1 200 OK
-        content-type: application/json;odata=nometadata;streaming=true;charset=utf-8
-        cache-control: no-cache
-        etag: W/"datetime'<time>'"
-        x-content-type-options: nosniff
+            HTTP/1.1 200 OK
+            Content-Type: application/json;odata=nometadata;streaming=true;charset=utf-8
+            Cache-Control: no-cache
+            ETag: W/"datetime'<time>'"
+            X-Content-Type-Options: nosniff
 
-        {"PartitionKey":"p","RowKey":"r","Timestamp":"<time>","Age":23}
-        --batchresponse_00000000-0000-0000-0000-000000000007--
+            {"PartitionKey":"p","RowKey":"r","Timestamp":"<time>","Age":23}
+            --batchresponse_00000000-0000-0000-0000-000000000007--
 
-    "#]],
+        "#]],
     );
     let all = server.send(&format!("{head}GET {PEOPLE}() HTTP/1.1\n\n--b--\n"));
     assert!(all.contains("HTTP/1.1 400 Bad Request"), "{all}");
