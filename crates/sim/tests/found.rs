@@ -14,3 +14,10 @@ fn holds(scenario: &str, seed: u64) {
 fn a_count_that_a_failed_write_came_into_is_not_called_exact() {
     holds("map_changes", 267);
 }
+
+/// The first copies to a shard had no guard, so of two who copied at once the later one brought back what was older.
+#[test]
+fn an_old_copy_of_reference_data_never_replaces_a_newer_one() {
+    holds("reference", 10_229);
+    holds("everything", 10_618);
+}

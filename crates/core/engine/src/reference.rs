@@ -10,7 +10,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use lazuli_shardmap::catalog::{Expected, RecordWrite, Versioned, kinds};
 use lazuli_shardmap::layout::{self, Space};
 use lazuli_shardmap::{ContainerId, ShardId};
-use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result, Write};
+use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result, Store, Write};
 
 use crate::engine::Engine;
 use crate::shard::LiveShard;
@@ -100,7 +100,7 @@ fn position_key(number: u64) -> Bytes {
     key.freeze()
 }
 
-/// The row that says how far a shard has come, if it has begun. It is the guard of the next step.
+/// The row that says how far a shard has come; none in a store that was never opened. It is the guard of the next step.
 async fn position(reader: &dyn Reader) -> Result<Option<u64>> {
     let prefix = layout::key(ContainerId::SYSTEM, Space::REFERENCE, &[ROW_POSITION]);
     let rows = KeyRange::prefix(prefix);
@@ -108,6 +108,15 @@ async fn position(reader: &dyn Reader) -> Result<Option<u64>> {
     let Some((key, _)) = page.items.first() else { return Ok(None) };
     let (_, number) = key.split_last_chunk::<8>().ok_or_else(damaged)?;
     Ok(Some(u64::from_be_bytes(*number)))
+}
+
+/// Lets a new shard begin at zero, when it is opened and nobody copies yet. So every step has a guard, the first one too.
+pub(crate) async fn begin_copy(store: &dyn Store) -> Result<()> {
+    if position(&*store.snapshot()).await?.is_some() {
+        return Ok(());
+    }
+    let begin = vec![Write::Put(position_key(0), Bytes::new())];
+    store.begin(Vec::new()).await?.commit(begin).await
 }
 
 impl Engine {
@@ -205,15 +214,16 @@ impl Engine {
     async fn spread_to(&self, shard: &LiveShard) -> Result<()> {
         let catalog = self.manager.catalog();
         loop {
-            let begun = position(&*shard.store.snapshot()).await?;
-            let from = number_row(begun.unwrap_or(0) + 1);
+            let copied = position(&*shard.store.snapshot()).await?.ok_or_else(damaged)?;
+            let from = number_row(copied + 1);
             let range = KeyRange::new(from, None);
             let log = catalog.scan_records(kinds::REFERENCE_LOG, &range, SPREAD_ENTRIES).await?;
             let Some(last) = log.last() else { return Ok(()) };
             let reached = log_number(last)?;
-            let mut writes = vec![Write::Put(position_key(reached), Bytes::new())];
-            let guards: Vec<Bytes> = begun.map(position_key).into_iter().collect();
-            writes.extend(guards.iter().cloned().map(Write::Delete));
+            let mut writes = vec![
+                Write::Delete(position_key(copied)),
+                Write::Put(position_key(reached), Bytes::new()),
+            ];
             for row in &log {
                 let entry = row.key.slice(8..);
                 let home = catalog.get_record(kinds::REFERENCE, &entry).await?;
@@ -226,7 +236,9 @@ impl Engine {
                     _ => Write::Delete(copy_row(&entry)),
                 });
             }
-            match shard.store.begin(guards).await?.commit(writes).await {
+            let step =
+                async { shard.store.begin(vec![position_key(copied)]).await?.commit(writes).await };
+            match step.await {
                 // Somebody else copies to this shard at the same time: go on from where they are.
                 Err(error) if error.is_moved() => {}
                 outcome => outcome?,

@@ -77,6 +77,7 @@ impl LiveShard {
         };
         shard.restore_clock().await?;
         shard.find_expiring().await?;
+        crate::reference::begin_copy(&*shard.store).await?;
         Ok(shard)
     }
 
