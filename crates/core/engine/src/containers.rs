@@ -23,6 +23,14 @@ impl Engine {
         self.manager.create_container(new).await
     }
 
+    /// Changes schema tag, placement rules or policies. Every operation that this engine begins after the answer goes by
+    /// them; another process learns of them when it next refreshes its maps.
+    pub async fn update_container(&self, update: &ContainerUpdate) -> Result<Container> {
+        let updated = self.manager.update_container(update).await?;
+        self.router.refresh(updated.id, None).await?;
+        Ok(updated)
+    }
+
     /// Deletes a container; its data follows in the background. Fails with `NotFound` if there is none of this name.
     pub async fn delete_container(&self, name: &str) -> Result<()> {
         let container = self.manager.catalog().container_named(name).await?;
@@ -70,7 +78,7 @@ impl Engine {
                 policies,
             };
             tries += 1;
-            match self.manager.update_container(&update).await {
+            match self.update_container(&update).await {
                 Err(error) if error.kind() == Kind::Precondition && tries < ATTRIBUTE_TRIES_MAX => {
                 }
                 updated => return updated.map(|_| ()),

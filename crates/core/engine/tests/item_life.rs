@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use lazuli_engine::changes::Operation;
-use lazuli_shardmap::manager::{Cuts, Known};
+use lazuli_shardmap::manager::{ContainerUpdate, Cuts, Known};
 use lazuli_shardmap::{Container, MapKind, Policies};
 use lazuli_store::{Direction, KeyRange, Kind, PageLimit, Store};
 use world::{Delete, Put, World, item_key, route};
@@ -116,6 +116,28 @@ async fn changes_are_recorded_in_order_while_wanted() {
     let none =
         world.engine.changes(container.id, &at, &Bytes::new(), PageLimit::MAX).await.unwrap();
     assert!(none.changes.is_empty());
+}
+
+#[tokio::test]
+async fn policies_hold_from_the_moment_they_are_changed() {
+    let world = World::new(1).await;
+    let container = world.range("c", &[]).await;
+    world.put(&container, "a", "", "before").await.unwrap();
+    let update = ContainerUpdate {
+        id: container.id,
+        version: container.version,
+        schema: container.schema.clone(),
+        placement: vec![],
+        policies: Policies { changes: true, throughput: Some(2), ..Policies::default() },
+    };
+    world.engine.update_container(&update).await.unwrap();
+    world.put(&container, "a", "", "after").await.unwrap();
+    let at = route(&container, "a");
+    let page =
+        world.engine.changes(container.id, &at, &Bytes::new(), PageLimit::MAX).await.unwrap();
+    assert_eq!(page.changes.len(), 1);
+    let refused = world.put(&container, "a", "", "too much").await.unwrap_err();
+    assert!(matches!(refused.kind(), Kind::Throttled { .. }), "{refused}");
 }
 
 #[tokio::test]
