@@ -15,6 +15,9 @@ use hyper::body::Incoming;
 /// The most of a body that is read only to be thrown away.
 pub const DISCARD_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
+/// The longest time that this may take.
+pub const DISCARD_TIME_MAX: Duration = Duration::from_secs(2);
+
 pub struct Body(Source);
 
 enum Source {
@@ -77,7 +80,8 @@ impl Body {
     pub async fn collect(mut self, bytes_max: usize) -> Result<Bytes, BodyError> {
         let collected = self.collect_some(bytes_max).await;
         if collected == Err(BodyError::TooLarge) {
-            self.discard().await;
+            // A client that sends too slowly for this does without the reason.
+            let _ = tokio::time::timeout(DISCARD_TIME_MAX, self.discard()).await;
         }
         collected
     }
