@@ -6,6 +6,10 @@ use std::process::ExitCode;
 
 use lazuli_bench::store::{Size, run};
 
+/// Both sides run on what the server runs on.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let parent = std::env::args_os().nth(1).map_or_else(std::env::temp_dir, Into::into);
     let measured = tempfile::tempdir_in(&parent)

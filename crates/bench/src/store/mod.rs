@@ -41,7 +41,7 @@ pub struct Size {
 
 impl Size {
     /// What the bounds are for.
-    pub const FULL: Self = Self { items: 1_000_000, rounds: 41, round: Duration::from_millis(80) };
+    pub const FULL: Self = Self { items: 1_000_000, rounds: 201, round: Duration::from_millis(80) };
     /// Enough to see that it runs.
     pub const TINY: Self = Self { items: 2_000, rounds: 1, round: Duration::from_millis(30) };
 }

@@ -2,11 +2,13 @@
 //! time. It can know because nothing but the committer writes.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use lazuli_store::{Result, Write};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::error::from_engine;
 
@@ -15,12 +17,31 @@ const KNOWN_MAX: usize = 4 * 1024;
 /// How long a guard that was learned may stay unknown to readers: showing all of them anew takes time.
 const SHOW_MS_LEAST: u64 = 50;
 
+/// Hashes keys of the local map, which nobody outside chooses: quick is enough.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct KeyHasher(u64);
+
+pub(crate) type ByKey = BuildHasherDefault<KeyHasher>;
+
+impl Hasher for KeyHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = xxh3_64_with_seed(bytes, self.0);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct Guards {
     /// Whether each key that was a guard lately exists, with the effect of the group that is being built.
-    known: HashMap<Bytes, bool>,
+    known: HashMap<Bytes, bool, ByKey>,
+    /// The lowest and the highest of those keys. Guards lie close together and almost every write lies elsewhere, which
+    /// two comparisons find out faster than a look into the map.
+    span: Option<(Bytes, Bytes)>,
     /// Those that exist, as readers were last shown them.
-    shown: Arc<HashSet<Bytes>>,
+    shown: Arc<HashSet<Bytes, ByKey>>,
     shown_at: Option<Instant>,
     learned: bool,
     /// Something that readers think exists does not: they must be shown, and at once.
@@ -36,16 +57,31 @@ impl Guards {
     ) -> Result<()> {
         if self.known.len() > KNOWN_MAX {
             self.known.clear();
+            self.span = None;
             self.lost = true;
         }
         for guard in guards {
             if !self.known.contains_key(guard) {
                 let exists = exists(guard).map_err(|error| from_engine(&error))?;
                 self.known.insert(guard.clone(), exists);
+                self.widen(guard);
                 self.learned = true;
             }
         }
         Ok(())
+    }
+
+    fn widen(&mut self, guard: &Bytes) {
+        let (low, high) = self.span.get_or_insert_with(|| (guard.clone(), guard.clone()));
+        if guard < low {
+            *low = guard.clone();
+        } else if guard > high {
+            *high = guard.clone();
+        }
+    }
+
+    fn may_know(&self, key: &Bytes) -> bool {
+        self.span.as_ref().is_some_and(|(low, high)| low <= key && key <= high)
     }
 
     pub(crate) fn exists(&self, guard: &Bytes) -> bool {
@@ -54,6 +90,9 @@ impl Guards {
 
     /// Takes in the effect of a write that will be part of the group.
     pub(crate) fn note(&mut self, write: &Write) {
+        if !self.may_know(write.key()) {
+            return;
+        }
         if let Some(exists) = self.known.get_mut(write.key()) {
             *exists = matches!(write, Write::Put(..));
             if *exists {
@@ -65,7 +104,7 @@ impl Guards {
     }
 
     /// Those that exist now that the group is written. May lack some that do, never holds one that does not.
-    pub(crate) fn show(&mut self) -> Arc<HashSet<Bytes>> {
+    pub(crate) fn show(&mut self) -> Arc<HashSet<Bytes, ByKey>> {
         let least = Duration::from_millis(SHOW_MS_LEAST);
         let due = self.shown_at.is_none_or(|shown_at| shown_at.elapsed() >= least);
         if self.lost || (self.learned && due) {

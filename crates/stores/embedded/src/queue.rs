@@ -1,26 +1,23 @@
 //! The line in front of the committer: bounded in commits and in bytes, taken whole.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
 use lazuli_store::{Error, Result, Write};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{Notify, oneshot};
 
 /// What a waiting commit costs, whatever it holds.
 const COMMIT_COST_BYTES: usize = 16 * 1024;
-/// The most that may wait: over it, callers wait before they enter. More than one largest commit.
-const WAITING_BYTES_MAX: usize = 128 * 1024 * 1024;
-/// The unit in which room is counted.
-const UNIT_BYTES: usize = 1024;
+/// The most that may wait: while there is more, callers wait before they enter. As much again may be on its way to disk.
+const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// A commit on its way.
 pub(crate) struct Job {
     pub(crate) guards: Vec<Bytes>,
     pub(crate) writes: Vec<Write>,
     answer: oneshot::Sender<Result<()>>,
-    /// Gives its room back when the job is done with.
-    _room: OwnedSemaphorePermit,
+    bytes: usize,
 }
 
 impl Job {
@@ -33,13 +30,27 @@ impl Job {
 #[derive(Default)]
 struct State {
     jobs: Vec<Job>,
+    /// What the jobs cost together.
+    bytes: usize,
     closed: bool,
+}
+
+impl State {
+    /// The line may be over its bound by one commit, which has a bound of its own.
+    fn is_full(&self) -> bool {
+        self.bytes >= WAITING_BYTES_MAX && !self.closed
+    }
+
+    fn take(&mut self) -> Vec<Job> {
+        self.bytes = 0;
+        std::mem::take(&mut self.jobs)
+    }
 }
 
 pub(crate) struct Queue {
     state: Mutex<State>,
     filled: Condvar,
-    room: Arc<Semaphore>,
+    emptied: Notify,
 }
 
 /// What the committer finds when it looks.
@@ -51,11 +62,7 @@ pub(crate) enum Taken {
 
 impl Queue {
     pub(crate) fn new() -> Self {
-        Self {
-            state: Mutex::default(),
-            filled: Condvar::new(),
-            room: Arc::new(Semaphore::new(WAITING_BYTES_MAX / UNIT_BYTES)),
-        }
+        Self { state: Mutex::default(), filled: Condvar::new(), emptied: Notify::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -64,25 +71,47 @@ impl Queue {
 
     /// Waits for room, then for the answer.
     pub(crate) async fn commit(&self, guards: Vec<Bytes>, writes: Vec<Write>) -> Result<()> {
-        let bytes: usize = writes.iter().map(Write::bytes).sum();
-        let units = (COMMIT_COST_BYTES + bytes).min(WAITING_BYTES_MAX).div_ceil(UNIT_BYTES);
-        let units = u32::try_from(units).unwrap_or(u32::MAX);
-        let room = self.room.clone().acquire_many_owned(units).await.map_err(|_| closed())?;
+        let bytes = COMMIT_COST_BYTES + writes.iter().map(Write::bytes).sum::<usize>();
         let (answer, answered) = oneshot::channel();
-        self.push(Job { guards, writes, answer, _room: room })?;
+        let mut job = Job { guards, writes, answer, bytes };
+        while let Some(refused) = self.push(job)? {
+            job = refused;
+            self.room().await;
+        }
         // The committer drops unanswered jobs only when it ends without being asked to.
         answered.await.unwrap_or_else(|_| Err(ended()))
     }
 
-    fn push(&self, job: Job) -> Result<()> {
+    /// Gives the job back if there is no room for it.
+    fn push(&self, job: Job) -> Result<Option<Job>> {
         let mut state = self.lock();
         if state.closed {
             return Err(closed());
         }
+        if state.is_full() {
+            return Ok(Some(job));
+        }
+        // The committer sleeps only while nothing waits: the first to enter wakes it, for all who follow.
+        let is_first = state.jobs.is_empty();
+        state.bytes += job.bytes;
         state.jobs.push(job);
         drop(state);
-        self.filled.notify_one();
-        Ok(())
+        if is_first {
+            self.filled.notify_one();
+        }
+        Ok(None)
+    }
+
+    /// Waits until the committer has taken what waits, if the line is still full.
+    async fn room(&self) {
+        let emptied = self.emptied.notified();
+        // Whoever asks to be told before looking cannot miss it.
+        let mut emptied = std::pin::pin!(emptied);
+        emptied.as_mut().enable();
+        let is_full = self.lock().is_full();
+        if is_full {
+            emptied.await;
+        }
     }
 
     /// Everything that waits. Blocks until something does, for at most `wait_max` if there is one.
@@ -104,20 +133,23 @@ impl Queue {
                 }
             };
         }
-        Taken::Jobs(std::mem::take(&mut state.jobs))
+        let jobs = state.take();
+        drop(state);
+        self.emptied.notify_waiters();
+        Taken::Jobs(jobs)
     }
 
     /// No job enters after this; those that wait are still taken.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
-        self.room.close();
+        self.emptied.notify_waiters();
         self.filled.notify_one();
     }
 
     /// Closes, and lets go of those that wait: nobody will take them.
     pub(crate) fn abandon(&self) {
         self.close();
-        self.lock().jobs.clear();
+        self.lock().take();
     }
 }
 
@@ -127,4 +159,55 @@ pub(crate) fn closed() -> Error {
 
 fn ended() -> Error {
     Error::unavailable("store-failed", "the store's committer ended; start again")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// A commit that alone fills the line.
+    fn huge() -> Vec<Write> {
+        vec![Write::Put("key".into(), vec![0; WAITING_BYTES_MAX].into())]
+    }
+
+    fn take(queue: &Queue) -> Vec<Job> {
+        match queue.take(None) {
+            Taken::Jobs(jobs) => jobs,
+            Taken::Nothing | Taken::Closed => panic!("the queue has jobs"),
+        }
+    }
+
+    #[tokio::test]
+    async fn callers_wait_outside_a_full_line_and_enter_when_it_is_taken() {
+        let queue = Arc::new(Queue::new());
+        let commit = |queue: Arc<Queue>| async move { queue.commit(vec![], huge()).await };
+        let first = tokio::spawn(commit(queue.clone()));
+        tokio::task::yield_now().await;
+        let second = tokio::spawn(commit(queue.clone()));
+        tokio::task::yield_now().await;
+        let jobs = take(&queue);
+        assert_eq!(jobs.len(), 1);
+        jobs.into_iter().for_each(|job| job.answer(Ok(())));
+        first.await.unwrap().unwrap();
+        let jobs = take(&queue);
+        assert_eq!(jobs.len(), 1);
+        jobs.into_iter().for_each(|job| job.answer(Ok(())));
+        second.await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_outside_is_refused_when_the_line_closes() {
+        let queue = Arc::new(Queue::new());
+        let commit = |queue: Arc<Queue>| async move { queue.commit(vec![], huge()).await };
+        let inside = tokio::spawn(commit(queue.clone()));
+        tokio::task::yield_now().await;
+        let outside = tokio::spawn(commit(queue.clone()));
+        tokio::task::yield_now().await;
+        queue.abandon();
+        assert_eq!(outside.await.unwrap().unwrap_err().code(), closed().code());
+        assert_eq!(inside.await.unwrap().unwrap_err().code(), ended().code());
+        assert!(queue.commit(vec![], vec![]).await.is_err());
+    }
 }

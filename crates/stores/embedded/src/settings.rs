@@ -25,7 +25,9 @@ pub struct Settings {
     /// How much a memtable gathers before it becomes a table. Taken when a store is created, fixed from then on.
     pub memtable_bytes: u64,
     pub durability: Durability,
-    /// Threads that write tables and compact them.
+    /// Threads that write tables and compact them. Of two or more, the engine keeps one free for writing tables by
+    /// handing it work that it puts back at once, over and over, while another compacts: that costs a whole core. A
+    /// shard has one, therefore, and more shards mean more threads.
     pub workers: usize,
 }
 
@@ -36,7 +38,7 @@ impl Default for Settings {
             journal_bytes_max: JOURNAL_BYTES_LEAST,
             memtable_bytes: 16 * 1024 * 1024,
             durability: Durability::Synced,
-            workers: 2,
+            workers: 1,
         }
     }
 }

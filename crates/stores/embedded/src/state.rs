@@ -12,6 +12,7 @@ use fjall::{Database, Keyspace, PersistMode, Snapshot};
 use lazuli_store::{Error, Result};
 
 use crate::error::POISONED;
+use crate::guards::ByKey;
 
 /// The engine, open, with its one keyspace.
 pub(crate) type Engine = (Database, Keyspace);
@@ -19,7 +20,7 @@ pub(crate) type Engine = (Database, Keyspace);
 /// What readers see: whole batches only, and which guards are known to exist in just that state.
 pub(crate) struct Published {
     pub(crate) snapshot: Snapshot,
-    pub(crate) guards: Arc<HashSet<Bytes>>,
+    pub(crate) guards: Arc<HashSet<Bytes, ByKey>>,
 }
 
 /// Fields are dropped in this order: the lock must outlive the engine.
@@ -52,7 +53,7 @@ impl State {
     }
 
     /// Shows what is written so far. Only the committer calls it, between two batches.
-    pub(crate) fn publish(&self, guards: Arc<HashSet<Bytes>>) {
+    pub(crate) fn publish(&self, guards: Arc<HashSet<Bytes, ByKey>>) {
         let new = Arc::new(Published { snapshot: self.db.snapshot(), guards });
         let mut published = self.published.write().unwrap_or_else(PoisonError::into_inner);
         let old = std::mem::replace(&mut *published, new);

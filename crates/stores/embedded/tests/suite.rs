@@ -67,9 +67,12 @@ async fn a_fence_among_many_commits_divides_them() {
     for round in 0..40 {
         let open = store.begin(vec![]).await.unwrap();
         open.commit(vec![Write::Put("guard".into(), "".into())]).await.unwrap();
+        let mut begun = Vec::new();
+        for _ in 0..20 {
+            begun.push(store.begin(vec!["guard".into()]).await.unwrap());
+        }
         let mut commits = Vec::new();
-        for n in 0..20 {
-            let txn = store.begin(vec!["guard".into()]).await.unwrap();
+        for (n, txn) in begun.into_iter().enumerate() {
             let write = match n {
                 10 => Write::Delete("guard".into()),
                 _ => Write::Put(format!("{round}-{n}").into(), "x".into()),
