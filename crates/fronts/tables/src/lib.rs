@@ -11,6 +11,8 @@ mod entity;
 mod error;
 mod etag;
 mod filter;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 pub mod limits;
 mod names;
 mod query;

@@ -12,6 +12,7 @@ use lazuli_http::{Response, StatusCode};
 
 use crate::entities::{self, Change};
 use crate::error::{Code, ErrorFormat, Fault, Result};
+use crate::limits::Limits;
 use crate::request::{Head, Operation, Wishes};
 use crate::tables::container;
 use crate::{Call, Front};
@@ -46,25 +47,7 @@ async fn change_set(
     boundary: &str,
     body: &[u8],
 ) -> Result<Vec<Response>> {
-    let most = front.limits.transaction_operations_max;
-    let parts = match multipart::parts(body, boundary, most) {
-        Err(MultipartError::TooManyParts) => return Err(too_many(most)),
-        parts => parts?,
-    };
-    let mut changes = Vec::with_capacity(parts.len());
-    let mut rows = BTreeSet::new();
-    for (position, part) in parts.iter().enumerate() {
-        let (call, change) = change(front, call, part).map_err(|fault| fault.at(position))?;
-        let first = changes.first().map_or(&change.key, |(_, first): &(Call, Change)| &first.key);
-        let same_table = first.table.eq_ignore_ascii_case(&change.key.table);
-        if !same_table || first.partition_key != change.key.partition_key {
-            return Err(Fault::new(Code::CommandsInBatchActOnDifferentPartitions).at(position));
-        }
-        if !rows.insert(change.key.row_key.clone()) {
-            return Err(Fault::new(Code::InvalidDuplicateRow).at(position));
-        }
-        changes.push((call, change));
-    }
+    let changes = changes(&front.limits, call, boundary, body)?;
     let Some((_, first)) = changes.first() else { return Err(Fault::new(Code::InvalidInput)) };
     let table = container(&call.address.account, &first.key.table);
     let partition_key = first.key.partition_key.clone();
@@ -77,6 +60,35 @@ async fn change_set(
     changes.into_iter().map(|(call, change)| change.answer(&call, version)).collect()
 }
 
+/// What the parts of a change set ask for: changes of one partition key of one table, each of another row.
+pub(crate) fn changes(
+    limits: &Limits,
+    call: &Call,
+    boundary: &str,
+    body: &[u8],
+) -> Result<Vec<(Call, Change)>> {
+    let most = limits.transaction_operations_max;
+    let parts = match multipart::parts(body, boundary, most) {
+        Err(MultipartError::TooManyParts) => return Err(too_many(most)),
+        parts => parts?,
+    };
+    let mut changes = Vec::with_capacity(parts.len());
+    let mut rows = BTreeSet::new();
+    for (position, part) in parts.iter().enumerate() {
+        let (call, change) = change(limits, call, part).map_err(|fault| fault.at(position))?;
+        let first = changes.first().map_or(&change.key, |(_, first): &(Call, Change)| &first.key);
+        let same_table = first.table.eq_ignore_ascii_case(&change.key.table);
+        if !same_table || first.partition_key != change.key.partition_key {
+            return Err(Fault::new(Code::CommandsInBatchActOnDifferentPartitions).at(position));
+        }
+        if !rows.insert(change.key.row_key.clone()) {
+            return Err(Fault::new(Code::InvalidDuplicateRow).at(position));
+        }
+        changes.push((call, change));
+    }
+    Ok(changes)
+}
+
 fn too_many(most: usize) -> Fault {
     let sentence =
         format!("The batch request operation exceeds the maximum {most} changes per change set.");
@@ -84,11 +96,11 @@ fn too_many(most: usize) -> Fault {
 }
 
 /// The change that one part of a change set asks for, and how its answer should look.
-fn change(front: &Front, call: &Call, part: &Part<'_>) -> Result<(Call, Change)> {
-    let (call, operation, body) = operation(front, call, part)?;
+fn change(limits: &Limits, call: &Call, part: &Part<'_>) -> Result<(Call, Change)> {
+    let (call, operation, body) = operation(limits, call, part)?;
     match operation {
         Operation::WriteEntity(write) => {
-            let change = Change::of(write, body, &front.limits)?;
+            let change = Change::of(write, body, limits)?;
             call.access.check_key(&change.key)?;
             Ok((call, change))
         }
@@ -99,7 +111,7 @@ fn change(front: &Front, call: &Call, part: &Part<'_>) -> Result<(Call, Change)>
 
 /// A single query outside of a change set.
 async fn read(front: &Front, call: &Call, part: &Part<'_>) -> Result<Response> {
-    let (call, operation, _) = operation(front, call, part)?;
+    let (call, operation, _) = operation(&front.limits, call, part)?;
     match operation {
         Operation::GetEntity { key, select } => {
             entities::get(front, &call, &key, select.as_deref()).await
@@ -111,7 +123,7 @@ async fn read(front: &Front, call: &Call, part: &Part<'_>) -> Result<Response> {
 
 /// What one part asks for: read as if it had been sent by itself, to the same account.
 fn operation<'a>(
-    front: &Front,
+    limits: &Limits,
     call: &Call,
     part: &Part<'a>,
 ) -> Result<(Call, Operation, &'a [u8])> {
@@ -120,7 +132,7 @@ fn operation<'a>(
     let address = call.address.inside(request.uri.path())?;
     let head = Head { method: &request.method, headers: &request.headers };
     let resource = address.resource.clone();
-    let operation = Operation::parse(head, resource, &query, &front.limits)?;
+    let operation = Operation::parse(head, resource, &query, limits)?;
     call.access.check(&operation)?;
     let wishes = Wishes::of(head, &query)?;
     Ok((Call { address, wishes, ..call.clone() }, operation, request.body))

@@ -8,6 +8,8 @@ pub mod auth;
 pub mod body;
 pub mod cors;
 pub mod date;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 pub mod limits;
 pub mod message;
 pub mod multipart;

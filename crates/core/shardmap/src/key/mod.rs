@@ -5,6 +5,8 @@
 
 mod codec;
 mod date;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod text;
 
 #[cfg(test)]

@@ -47,6 +47,11 @@ impl Plan {
 impl Interval {
     const ALL: Self = Self { from: String::new(), to: None };
 
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn contains(&self, key: &str) -> bool {
+        *key >= *self.from && self.to.as_deref().is_none_or(|to| key < to)
+    }
+
     /// The only key in it, if there is just one.
     fn only(&self) -> Option<&str> {
         (self.to.as_deref()? == after(&self.from)).then_some(self.from.as_str())

@@ -5,6 +5,7 @@ use std::time::Duration;
 use lazuli_tables::Limits;
 
 use crate::raw::Server;
+use crate::with_table;
 
 fn create(limits: Limits) -> Server {
     let server = Server::with_limits(limits);
@@ -75,4 +76,18 @@ fn a_query_ends_its_page_when_its_time_is_over() {
     let hasty = Limits { scan_time_max: Duration::ZERO, ..Limits::default() };
     let page = scan(hasty);
     assert!(page.contains("x-ms-continuation-nextrowkey") && page.contains("\"value\":[]"));
+}
+
+/// Where the offset carries the moment out of the years that have four digits, no client could read it back.
+#[test]
+fn a_date_beyond_the_year_9999_is_refused() {
+    let server = with_table();
+    let insert = |date: &str| {
+        let entity = format!(
+            r#"{{"PartitionKey":"p","RowKey":"r","D@odata.type":"Edm.DateTime","D":"{date}"}}"#
+        );
+        server.refusal(&format!("POST /dev/People\n\n{entity}"))
+    };
+    assert_eq!(insert("9999-12-31T23:59:59-14:00"), "400 InvalidInput");
+    assert_eq!(insert("9999-12-31T23:59:59.9999999Z"), "201 without a code");
 }

@@ -1,0 +1,4 @@
+//! The text of `$filter`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| lazuli_tables::fuzzing::filter(data));

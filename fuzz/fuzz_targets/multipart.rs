@@ -1,0 +1,4 @@
+//! Bodies of several parts.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| lazuli_http::fuzzing::multipart(data));
