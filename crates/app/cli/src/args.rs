@@ -57,6 +57,8 @@ pub(crate) enum Command {
                       asked to check itself; without one the data folder is checked directly."
     )]
     Fsck(#[command(flatten)] Target),
+    /// Say what the traffic so far shows about the choice of keys, and what to do
+    Advise(#[command(flatten)] Target),
     /// Print the version
     Version,
 }

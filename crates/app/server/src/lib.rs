@@ -5,6 +5,7 @@
 
 pub mod accounts;
 mod admin;
+mod advice;
 mod core;
 pub mod endpoints;
 pub mod failure;

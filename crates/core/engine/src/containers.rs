@@ -36,6 +36,7 @@ impl Engine {
         let container = self.manager.catalog().container_named(name).await?;
         let deleted = self.manager.delete_container(container.id, container.version).await;
         self.router.forget(container.id);
+        self.watches.forget(container.id);
         deleted
     }
 

@@ -9,12 +9,13 @@ use lazuli_shardmap::local::Access;
 use lazuli_shardmap::manager::Manager;
 use lazuli_shardmap::map::Placed;
 use lazuli_shardmap::router::Router;
-use lazuli_shardmap::{ContainerId, Epoch, PartitionId, ShardId};
+use lazuli_shardmap::{ContainerId, Epoch, MapKind, PartitionId, ShardId};
 use lazuli_store::{Error, KeyRange, Kind, Result};
 use tokio::sync::Notify;
 
 use crate::Settings;
 use crate::batch::Batch;
+use crate::hot_end::{HotEnd, Watches};
 use crate::lane::{Job, Routed, TypedJob, submit};
 use crate::limits::TRANSACTION_PARTITIONS_MAX;
 use crate::shard::LiveShard;
@@ -42,6 +43,8 @@ pub struct Engine {
     /// Held by whoever goes on with the jobs, so that two do not get in each other's way.
     pub(crate) jobs_turn: tokio::sync::Mutex<()>,
     pub(crate) troubles: Arc<Troubles>,
+    /// Where inserts land, since this engine began.
+    pub(crate) watches: Watches,
 }
 
 impl Engine {
@@ -62,12 +65,18 @@ impl Engine {
             jobs_wanted: Arc::default(),
             jobs_turn: tokio::sync::Mutex::default(),
             troubles: Arc::default(),
+            watches: Watches::default(),
         }
     }
 
     /// The last trouble of each kind of background work.
     pub fn troubles(&self) -> Vec<Trouble> {
         self.troubles.list()
+    }
+
+    /// The containers whose inserts all land at one end of their keys.
+    pub fn hot_ends(&self) -> Vec<HotEnd> {
+        self.watches.hot_ends()
     }
 
     pub fn env(&self) -> &Env {
@@ -116,7 +125,12 @@ impl Engine {
         let (job, answer) = TypedJob::pair(transaction, routed);
         submit(&shard, &partition, job)?;
         let answer = answer.await.map_err(|_| stopped())?;
-        self.heard(placed.shard, answer)
+        let done = self.heard(placed.shard, answer)?;
+        // Hashed routes have no end to land at, and those of a list are listed one by one.
+        if done.inserted && container.kind == MapKind::Range {
+            self.watches.note(container.id, placed.partition, route, now);
+        }
+        Ok(done.output)
     }
 
     /// Runs a transaction over several routes, also of several containers, as long as all live on one shard (S14).
@@ -173,7 +187,8 @@ impl Engine {
         let (job, answer) = TypedJob::pair(transaction, routed);
         let run = run_in_turns(shard, partitions, job);
         self.env.spawn.spawn("transaction over partitions", Box::pin(run));
-        self.heard(shard_id, answer.await.map_err(|_| stopped())?)
+        let done = self.heard(shard_id, answer.await.map_err(|_| stopped())?)?;
+        Ok(done.output)
     }
 
     /// A snapshot of the partition that holds the route.

@@ -34,21 +34,27 @@ pub(crate) struct Routed {
     pub(crate) records_changes: bool,
 }
 
+/// What a transaction answered, and whether it added items.
+pub(crate) struct Done<O> {
+    pub(crate) output: O,
+    pub(crate) inserted: bool,
+}
+
+/// Where the answer to a transaction comes.
+pub(crate) type Answer<O> = oneshot::Receiver<Result<Done<O>>>;
+
 pub(crate) struct TypedJob<T: Transaction> {
     transaction: Arc<T>,
     routed: Routed,
-    output: Option<T::Output>,
-    reply: oneshot::Sender<Result<T::Output>>,
+    done: Option<Done<T::Output>>,
+    reply: oneshot::Sender<Result<Done<T::Output>>>,
 }
 
 impl<T: Transaction> TypedJob<T> {
     /// A job, and where its answer will come.
-    pub(crate) fn pair(
-        transaction: Arc<T>,
-        routed: Routed,
-    ) -> (Box<dyn Job>, oneshot::Receiver<Result<T::Output>>) {
+    pub(crate) fn pair(transaction: Arc<T>, routed: Routed) -> (Box<dyn Job>, Answer<T::Output>) {
         let (reply, answer) = oneshot::channel();
-        (Box::new(Self { transaction, routed, output: None, reply }), answer)
+        (Box::new(Self { transaction, routed, done: None, reply }), answer)
     }
 }
 
@@ -64,16 +70,18 @@ impl<T: Transaction> Job for TypedJob<T> {
     fn run<'a>(&'a mut self, tx: &'a mut Tx<'_>) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             // A transaction that panics fails alone; the lane goes on.
-            self.output = Some(catch(self.transaction.run(tx)).await?);
+            let output = catch(self.transaction.run(tx)).await?;
+            let inserted = tx.deltas.iter().any(|delta| delta.items > 0);
+            self.done = Some(Done { output, inserted });
             Ok(())
         })
     }
 
     fn answer(self: Box<Self>, outcome: Result<()>) {
         let lost = || Error::internal("no-output", "a transaction ended without an answer");
-        let Self { output, reply, .. } = *self;
+        let Self { done, reply, .. } = *self;
         // Nobody waits any more if the caller gave up; the write stands all the same.
-        let _ = reply.send(outcome.and_then(|()| output.ok_or_else(lost)));
+        let _ = reply.send(outcome.and_then(|()| done.ok_or_else(lost)));
     }
 }
 

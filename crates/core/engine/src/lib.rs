@@ -16,6 +16,7 @@ mod fanout;
 pub mod fsck;
 mod garbage;
 mod hot;
+mod hot_end;
 mod item;
 mod join;
 mod lane;
@@ -43,6 +44,7 @@ pub use fanout::{
     Continuation, FanOut, FanOutPage, ItemScan, Missing, OnFailure, Order, PartitionScan, RowPage,
 };
 pub use hot::{HOT_KEYS_MAX, HotKey};
+pub use hot_end::{End, HotEnd, INSERTS_LEAST, LATE_MAX};
 pub use item::{Item, ItemKey};
 pub use lsn::Lsn;
 pub use settings::Settings;

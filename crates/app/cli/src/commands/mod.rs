@@ -1,6 +1,7 @@
 //! One file per command. Each asks, prints, and says what it changed.
 
 mod account;
+mod advise;
 mod config;
 mod fsck;
 mod map;
@@ -22,6 +23,7 @@ pub(crate) fn run(command: Command) -> Result<()> {
         Command::Partition(command) => map::run_partition(command),
         Command::Account(command) => account::run(command),
         Command::Fsck(target) => fsck::run(&target),
+        Command::Advise(target) => advise::run(&target),
         Command::Version => {
             output::line(&format!("lazuli {}", env!("CARGO_PKG_VERSION")));
             Ok(())

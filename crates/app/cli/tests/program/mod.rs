@@ -115,6 +115,18 @@ impl Server {
 
     /// Asks the Tables front with a signed request.
     pub fn tables(&self, key: &str, method: &str, path: &str, body: &str) -> (u16, String) {
+        self.tables_with(key, method, path, &[], body)
+    }
+
+    /// The same with headers of the caller's choice.
+    pub fn tables_with(
+        &self,
+        key: &str,
+        method: &str,
+        path: &str,
+        more: &[(&str, &str)],
+        body: &str,
+    ) -> (u16, String) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
         let date = format_rfc1123(i64::try_from(now).unwrap());
         let resource = path.split('?').next().unwrap();
@@ -127,6 +139,7 @@ impl Server {
             ("accept", "application/json;odata=nometadata"),
             ("content-type", "application/json"),
         ];
+        let headers = [&headers[..], more].concat();
         ask(&self.endpoint("tables"), method, path, &headers, body)
     }
 }

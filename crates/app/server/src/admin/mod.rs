@@ -16,6 +16,7 @@ use std::time::Instant;
 use lazuli_http::{Request, Response, StatusCode};
 use serde_json::Value;
 
+use crate::advice;
 use crate::running::Running;
 use crate::secret::Secret;
 use refusal::{Refusal, Result};
@@ -73,6 +74,7 @@ impl Admin {
                 accounts::rotate(running, &name, &body(request).await?).await?
             }
             Operation::Check => running.check().await?.to_json(),
+            Operation::Advise => advice::advise(running).await?,
         };
         Ok(json_response(StatusCode::OK, &value))
     }

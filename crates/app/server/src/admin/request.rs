@@ -32,6 +32,7 @@ pub(super) enum Operation {
         name: String,
     },
     Check,
+    Advise,
 }
 
 /// Which partitions, and how many of them.
@@ -87,9 +88,13 @@ impl Operation {
                 Ok(Self::RotateKey { name: decode(name)? })
             }
             (["v1", "fsck"], "POST") => Ok(Self::Check),
+            (["v1", "advice"], "GET") => Ok(Self::Advise),
             (
                 ["healthz" | "metrics"]
-                | ["v1", "status" | "shards" | "maps" | "partitions" | "accounts" | "fsck"]
+                | [
+                    "v1",
+                    "status" | "shards" | "maps" | "partitions" | "accounts" | "fsck" | "advice",
+                ]
                 | ["v1", "shards" | "maps", _]
                 | ["v1", "shards", _, "repair"]
                 | ["v1", "accounts", _, "rotate-key"],
@@ -116,6 +121,7 @@ impl Operation {
             Self::CreateAccount => "create-account",
             Self::RotateKey { .. } => "rotate-key",
             Self::Check => "fsck",
+            Self::Advise => "advise",
         }
     }
 
@@ -173,6 +179,7 @@ mod tests {
     #[test]
     fn what_is_no_operation_says_why() {
         let parse = Operation::parse;
+        assert_eq!(parse("POST", "/v1/advice", ""), Err(NoOperation::Method));
         assert_eq!(parse("PUT", "/v1/shards", ""), Err(NoOperation::Method));
         assert_eq!(parse("GET", "/v1/nothing", ""), Err(NoOperation::Path));
         assert_eq!(parse("GET", "", ""), Err(NoOperation::Path));

@@ -21,6 +21,9 @@ impl Running {
         self.write_connections(&mut page);
         self.write_shards(&mut page);
         self.write_partitions(&mut page).await;
+        let hot_ends = self.engine.hot_ends().len() as f64;
+        let help = "Maps whose inserts all land at one end.";
+        page.single("lazuli_maps_with_hot_end", "gauge", help, hot_ends);
         process::write(&mut page);
         page.text()
     }

@@ -1,0 +1,39 @@
+//! `lazuli advise`: what the traffic so far says about the keys, why, and what to do.
+
+use serde_json::Value;
+
+use crate::args::Target;
+use crate::client::Client;
+use crate::failure::Result;
+use crate::output::{self, cell};
+
+pub(crate) fn run(target: &Target) -> Result<()> {
+    let answer = Client::find(target)?.get("/v1/advice")?;
+    if target.json {
+        output::json(&answer);
+        return Ok(());
+    }
+    let all = answer["advice"].as_array().map_or(&[][..], Vec::as_slice);
+    for advice in all {
+        let [map, finding, kind] = ["map", "finding", "kind"].map(|field| cell(&advice[field]));
+        output::line(&format!("{map}: {finding} ({kind})"));
+        list("evidence", &advice["evidence"]);
+        list("to do", &advice["remedies"]);
+        output::line("");
+    }
+    // The figures are kept in memory, so a restart begins them anew.
+    let outcome = if all.is_empty() { "nothing to advise; traffic" } else { "traffic" };
+    output::line(&format!(
+        "{outcome} is watched since the server started, {}",
+        cell(&answer["since"])
+    ));
+    Ok(())
+}
+
+/// Lines under one head.
+fn list(head: &str, lines: &Value) {
+    for (at, text) in lines.as_array().into_iter().flatten().enumerate() {
+        let head = if at == 0 { head } else { "" };
+        output::line(&format!("  {head:<8}  {}", cell(text)));
+    }
+}
