@@ -152,9 +152,11 @@ fn metrics_count_requests_by_operation_and_status() {
     let (mut status, mut text) = metrics();
     // A connection that the client has closed is counted until the server hears of it.
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
-    while !text.contains("lazuli_connections_open{front=\"tables\"} 0")
-        && std::time::Instant::now() < deadline
-    {
+    let settled = |text: &str| {
+        text.contains("lazuli_connections_open{front=\"tables\"} 0")
+            && text.contains("lazuli_connections_open{front=\"admin\"} 1")
+    };
+    while !settled(&text) && std::time::Instant::now() < deadline {
         (status, text) = metrics();
     }
     assert_eq!(status, 200);
