@@ -16,6 +16,7 @@ mod server;
 mod sim;
 mod steps;
 mod tidy;
+mod tour;
 mod workspace;
 
 use std::process::ExitCode;

@@ -9,7 +9,7 @@ use std::time::Instant;
 use crate::arguments::Arguments;
 use crate::conformance::Sdk;
 use crate::workspace::{Workspace, cargo};
-use crate::{Failure, Result, conformance, crash, process, sim, tidy};
+use crate::{Failure, Result, conformance, crash, process, sim, tidy, tour};
 
 /// Seeds that the simulator runs in the test; `cargo xtask sim --seeds N` runs more.
 const SIM_SEEDS: u64 = 300;
@@ -43,6 +43,7 @@ const STEPS: &[Step] = &[
         proves: "the official Python SDK works on Tables",
         run: tables_python,
     },
+    Step { name: "tour", proves: "the tour of README.md prints what it says", run: tour::take },
     Step {
         name: "tables-js",
         proves: "the official JavaScript SDK works on Tables",
