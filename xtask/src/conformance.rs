@@ -185,12 +185,19 @@ impl Target {
         let text = |entry: &toml::Value, field: &str| {
             entry.get(field).and_then(toml::Value::as_str).unwrap_or_default().to_owned()
         };
-        let ours = entries
-            .iter()
-            .filter(|entry| text(entry, "target") == self.name && text(entry, "front") == front);
-        Ok(ours
-            .map(|entry| json!({ "test": text(entry, "test"), "sdk": text(entry, "sdk") }))
-            .collect())
+        let tests = names(Sdk::Python, front)?;
+        let mut gaps = Vec::new();
+        for entry in entries.iter().filter(|entry| text(entry, "front") == front) {
+            let (test, sdk) = (text(entry, "test"), text(entry, "sdk"));
+            let name = test.split('[').next().unwrap_or_default();
+            if !name.strip_prefix("test_").is_some_and(|name| tests.contains(name)) {
+                return Err(Failure::failed(format!("{GAPS}: there is no {test}")));
+            }
+            if text(entry, "target") == self.name {
+                gaps.push(json!({ "test": test, "sdk": sdk }));
+            }
+        }
+        Ok(gaps)
     }
 
     fn start(&self, workspace: &Workspace, folder: &Path) -> Result<(Background, Endpoints)> {

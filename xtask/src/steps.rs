@@ -49,6 +49,11 @@ const STEPS: &[Step] = &[
         proves: "the official JavaScript SDK works on Tables",
         run: tables_js,
     },
+    Step {
+        name: "tables-azurite",
+        proves: "the same tests say the same of the emulator, but for the known gaps",
+        run: tables_azurite,
+    },
     Step { name: "crash", proves: "no answered write is lost by kill -9", run: crash_rounds },
 ];
 
@@ -137,6 +142,11 @@ fn tables_python() -> Result {
 
 fn tables_js() -> Result {
     conformance::judge("tables", Sdk::Js, "ours")
+}
+
+fn tables_azurite() -> Result {
+    conformance::judge("tables", Sdk::Python, "azurite")?;
+    conformance::judge("tables", Sdk::Js, "azurite")
 }
 
 fn crash_rounds() -> Result {

@@ -81,6 +81,7 @@ test("test_an_entity_may_appear_once_in_a_transaction", async () => {
   assert.equal((await refused(table, operations))[1], "InvalidDuplicateRow");
 });
 
+// Azure's refusal can be read by every SDK; Azurite's has parts that Python's cannot take apart.
 test("test_more_than_a_hundred_changes_are_refused", async () => {
   const table = await freshTable();
   const create = (_, row) => ["create", entity(String(row))];

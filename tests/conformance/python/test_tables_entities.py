@@ -163,6 +163,7 @@ def test_updating_a_missing_entity_is_refused(table):
     ],
 )
 def test_limits_are_refused_by_name(table, expected, properties):
+    """Azure keeps all these limits; Azurite only those of a single value."""
     with pytest.raises(HttpResponseError) as raised:
         table.create_entity({"PartitionKey": "p", "RowKey": "r", **properties})
     assert (raised.value.status_code, code(raised)) == (400, expected)
