@@ -37,8 +37,8 @@ fn advice(container: &Container, hot: &HotEnd, since: &str) -> Advice {
         finding: format!("inserts land at the {end} end of the partition keys"),
         evidence: vec![
             format!(
-                "{at_end} of {inserts} inserts ({} %) since {since} were beyond the {highest} key so far, \
-                 but for the {LATE_MAX} before them",
+                "{at_end} of {inserts} inserts ({} %) since {since} landed beyond the {highest} key so \
+                 far; up to {LATE_MAX} places late counts as in order",
                 percent(*at_end)
             ),
             format!("the {highest} key moved on {moves} times"),
@@ -109,8 +109,8 @@ mod tests {
         assert_eq!(
             advice.evidence,
             [
-                "1900 of 2000 inserts (95 %) since 2026-01-01T00:00:00Z were beyond the lowest key \
-                 so far, but for the 128 before them",
+                "1900 of 2000 inserts (95 %) since 2026-01-01T00:00:00Z landed beyond the lowest key so \
+                 far; up to 128 places late counts as in order",
                 "the lowest key moved on 1800 times",
                 "the first partition took 2000 of them (100 %); now it is partition 4",
             ]
