@@ -4,6 +4,8 @@
 
 mod program;
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use program::{PUBLISHED_KEY, Server, run};
 
 /// More inserts than the advice needs.
@@ -17,13 +19,15 @@ fn fill(server: &Server, table: &str, map: &[(&str, &str)], key: impl Fn(u32) ->
     let created = server.tables_with(PUBLISHED_KEY, "POST", tables, map, &name);
     assert_eq!(created.0, 201, "{}", created.1);
     let path = format!("/devstoreaccount1/{table}");
+    // All take the next number from here, so that a slow writer does not fall behind the others.
+    let next = AtomicU32::new(0);
     std::thread::scope(|scope| {
-        for writer in 0..WRITERS {
-            let (path, key) = (&path, &key);
-            scope.spawn(move || {
-                for n in (writer..INSERTS).step_by(WRITERS as usize) {
+        for _ in 0..WRITERS {
+            scope.spawn(|| {
+                let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|n| *n < INSERTS);
+                while let Some(n) = take() {
                     let entity = format!(r#"{{"PartitionKey":"{}","RowKey":""}}"#, key(n));
-                    assert_eq!(server.tables(PUBLISHED_KEY, "POST", path, &entity).0, 201);
+                    assert_eq!(server.tables(PUBLISHED_KEY, "POST", &path, &entity).0, 201);
                 }
             });
         }
