@@ -1,5 +1,7 @@
 //! What there is to type: every command with its flags and help.
 
+pub(crate) mod table;
+
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
@@ -49,6 +51,9 @@ pub(crate) enum Command {
     /// Accounts and their keys
     #[command(subcommand)]
     Account(AccountCommand),
+    /// Tables and their entities: list, create, delete, export, import
+    #[command(subcommand)]
+    Table(table::TableCommand),
     /// Check every key of every shard: codec, ownership, catalog, counts
     #[command(
         long_about = "Check every key of every shard: that it decodes, that it belongs to a \

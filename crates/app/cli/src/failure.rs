@@ -31,6 +31,11 @@ impl Failure {
         self
     }
 
+    /// What failed, without what to do about it.
+    pub(crate) fn reason(self) -> String {
+        self.message
+    }
+
     pub(crate) fn exit_code(&self) -> ExitCode {
         if self.usage { ExitCode::from(2) } else { ExitCode::FAILURE }
     }

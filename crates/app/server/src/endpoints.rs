@@ -30,8 +30,8 @@ pub fn ready_line(endpoints: &[Endpoint]) -> String {
     format!("lazuli ready {}", all.join(" "))
 }
 
-/// What the ready file says: one address by name; what is served both ways has its HTTPS under `NAME-https`.
-pub fn ready_json(endpoints: &[Endpoint], token_file: Option<&Path>) -> Value {
+/// One address by name; what is served both ways has its HTTPS under `NAME-https`.
+pub fn by_name(endpoints: &[Endpoint]) -> Value {
     let mut by_name = serde_json::Map::new();
     for endpoint in endpoints {
         let mut name = endpoint.name.to_owned();
@@ -40,9 +40,14 @@ pub fn ready_json(endpoints: &[Endpoint], token_file: Option<&Path>) -> Value {
         }
         by_name.insert(name, json!(endpoint.url()));
     }
+    Value::Object(by_name)
+}
+
+/// What the ready file says.
+pub fn ready_json(endpoints: &[Endpoint], token_file: Option<&Path>) -> Value {
     json!({
         "pid": std::process::id(),
-        "endpoints": by_name,
+        "endpoints": by_name(endpoints),
         "admin_token_file": token_file,
     })
 }

@@ -133,7 +133,7 @@ pub fn read_small(path: &Path) -> Result<Option<String>> {
 }
 
 /// Writes a file so that whoever reads it finds all of the text or none, and a crash leaves the old or the new one.
-pub(crate) fn write_atomically(path: &Path, text: &str, mode: u32) -> Result<()> {
+pub fn write_atomically(path: &Path, text: &str, mode: u32) -> Result<()> {
     write_new(path, text, mode).map_err(|error| cannot("write", path, &error))
 }
 

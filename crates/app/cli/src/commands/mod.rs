@@ -8,6 +8,7 @@ mod map;
 mod serve;
 mod shard;
 mod status;
+mod table;
 
 use crate::args::Command;
 use crate::failure::Result;
@@ -22,6 +23,7 @@ pub(crate) fn run(command: Command) -> Result<()> {
         Command::Map(command) => map::run(command),
         Command::Partition(command) => map::run_partition(command),
         Command::Account(command) => account::run(command),
+        Command::Table(command) => table::run(command),
         Command::Fsck(target) => fsck::run(&target),
         Command::Advise(target) => advise::run(&target),
         Command::Version => {

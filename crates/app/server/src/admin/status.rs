@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::refusal::Result;
+use crate::endpoints::by_name;
 use crate::running::Running;
 use crate::settings::Durability;
 
@@ -19,7 +20,6 @@ pub(super) async fn status(running: &Running) -> Result<Value> {
             json!({ "work": trouble.work, "error": error, "count": trouble.count })
         })
         .collect();
-    let endpoints: Vec<String> = running.endpoints.iter().map(|one| one.url()).collect();
     Ok(json!({
         "version": env!("CARGO_PKG_VERSION"),
         "pid": std::process::id(),
@@ -28,7 +28,7 @@ pub(super) async fn status(running: &Running) -> Result<Value> {
             Durability::Synced => "synced",
             Durability::Relaxed => "relaxed",
         },
-        "endpoints": endpoints,
+        "endpoints": by_name(&running.endpoints),
         "shards": shards.len(),
         "shards_down": down,
         "maps": catalog.containers().await?.len(),

@@ -1,0 +1,120 @@
+//! Shows how far an export or import is: a line that changes on a terminal, a line now and then elsewhere.
+
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+const DRAW_EVERY: Duration = Duration::from_millis(200);
+const SAY_EVERY: Duration = Duration::from_secs(5);
+const BAR_CELLS: usize = 20;
+
+pub(super) struct Meter {
+    quiet: bool,
+    terminal: bool,
+    began: Instant,
+    shown: Instant,
+    verb: &'static str,
+    /// How far the work was when it began.
+    first: Figures,
+    now: Figures,
+    /// Bytes of the whole, if they are known.
+    total: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Figures {
+    pub(super) entities: u64,
+    pub(super) bytes: u64,
+}
+
+impl Meter {
+    pub(super) fn new(verb: &'static str, quiet: bool, first: Figures, total: Option<u64>) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let (began, shown) = (Instant::now(), Instant::now());
+        Self { quiet, terminal, began, shown, verb, first, now: first, total }
+    }
+
+    /// Takes the figures of now, and shows them if it is time to.
+    pub(super) fn show(&mut self, now: Figures) {
+        self.now = now;
+        let every = if self.terminal { DRAW_EVERY } else { SAY_EVERY };
+        if self.quiet || self.shown.elapsed() < every {
+            return;
+        }
+        self.shown = Instant::now();
+        let text = text(self.verb, self.first, now, self.total, self.began.elapsed());
+        let mut out = std::io::stderr();
+        let _ = if self.terminal { write!(out, "\r{text}\x1b[K") } else { writeln!(out, "{text}") };
+        let _ = out.flush();
+    }
+
+    /// Takes the line off the terminal, so that something else can be said there.
+    pub(super) fn clear(&self) {
+        if self.terminal && !self.quiet {
+            eprint!("\r\x1b[K");
+        }
+    }
+
+    pub(super) fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+}
+
+fn text(verb: &str, first: Figures, now: Figures, total: Option<u64>, elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs_f64().max(0.001);
+    let rate = now.entities.saturating_sub(first.entities) as f64 / seconds;
+    let figures =
+        format!("{verb} {} entities, {rate:.0}/s, {}", now.entities, size_text(now.bytes));
+    let Some(total) = total.filter(|total| *total > 0) else { return figures };
+    let part = (now.bytes as f64 / total as f64).min(1.0);
+    let full = (part * BAR_CELLS as f64) as usize;
+    let bar = format!("[{}{}]", "#".repeat(full), "-".repeat(BAR_CELLS - full));
+    let bytes_rate = now.bytes.saturating_sub(first.bytes) as f64 / seconds;
+    let left = match total.saturating_sub(now.bytes) as f64 / bytes_rate {
+        left if left.is_finite() => format!(", {} left", time_text(left as u64)),
+        _ => String::new(),
+    };
+    format!("{bar} {:.0} % {figures} of {}{left}", part * 100.0, size_text(total))
+}
+
+fn size_text(bytes: u64) -> String {
+    let mut size = bytes as f64;
+    for unit in ["B", "KiB", "MiB"] {
+        if size < 1024.0 {
+            let digits = usize::from(unit != "B");
+            return format!("{size:.digits$} {unit}");
+        }
+        size /= 1024.0;
+    }
+    format!("{size:.1} GiB")
+}
+
+fn time_text(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_says_how_far_and_how_long() {
+        let at = |entities, bytes| Figures { entities, bytes };
+        let seconds = Duration::from_secs(10);
+        assert_eq!(
+            text("imported", at(0, 0), at(1000, 5 << 20), Some(20 << 20), seconds),
+            "[#####---------------] 25 % imported 1000 entities, 100/s, 5.0 MiB of 20.0 MiB, 30 s left"
+        );
+        // What was done before this run says nothing of its speed.
+        assert_eq!(
+            text("exported", at(1000, 0), at(1100, 999), None, seconds),
+            "exported 1100 entities, 10/s, 999 B"
+        );
+        assert!(text("x", at(0, 0), at(0, 0), Some(9), seconds).ends_with("of 9 B"));
+        assert_eq!(time_text(3725), "1 h 2 min");
+        assert_eq!(size_text(3 << 30), "3.0 GiB");
+    }
+}

@@ -1,0 +1,225 @@
+//! Which account of which service a command talks to, and what it proves itself with.
+//!
+//! By default that is the running server, which tells its own address and keys over the admin API. Any other service is
+//! named by an endpoint or by a connection string. Keys come from the environment alone: a flag can be seen by all.
+
+use std::path::PathBuf;
+
+use lazuli_http::auth::Key;
+use lazuli_http::uri::percent_encode;
+
+use crate::args::table::Service;
+use crate::client::{self, Client};
+use crate::failure::{Failure, Result};
+
+const KEY_VARIABLE: &str = "AZURE_STORAGE_KEY";
+const SAS_VARIABLE: &str = "AZURE_STORAGE_SAS_TOKEN";
+/// Where connection strings without an endpoint lead to.
+const SUFFIX_DEFAULT: &str = "core.windows.net";
+/// What `UseDevelopmentStorage=true` stands for.
+const DEVELOPMENT_ENDPOINT: &str = "http://127.0.0.1:10002/devstoreaccount1";
+
+/// What a request is signed with.
+#[derive(Debug)]
+pub(super) enum Credential {
+    Key(Key),
+    /// A shared access signature: the query that it is, without its question mark.
+    Sas(String),
+}
+
+/// One account of one service.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) secure: bool,
+    /// Host and port as the address has them.
+    pub(super) authority: String,
+    /// What every path begins with: nothing, or a slash and the account.
+    pub(super) root: String,
+    pub(super) account: String,
+    pub(super) credential: Credential,
+    /// A certificate to trust beside those of the system.
+    pub(super) certificate: Option<PathBuf>,
+}
+
+impl Place {
+    pub(super) fn find(service: &Service) -> Result<Self> {
+        match (&service.connection, &service.endpoint) {
+            (Some(variable), _) => connection(&read_variable(variable)?),
+            (None, Some(url)) => Self::new(url, service.account.as_deref(), credential()?),
+            (None, None) => running(service),
+        }
+    }
+
+    fn new(url: &str, account: Option<&str>, credential: Credential) -> Result<Self> {
+        let wrong =
+            || Failure::usage(format!("`{url}` is no address such as http://127.0.0.1:10002/name"));
+        let (secure, rest) = match (url.strip_prefix("https://"), url.strip_prefix("http://")) {
+            (Some(rest), _) => (true, rest),
+            (None, Some(rest)) => (false, rest),
+            _ => return Err(wrong()),
+        };
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let path = path.trim_end_matches('/');
+        let fit = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
+        if authority.is_empty() || path.contains(['/', '?', '#']) || !fit(authority) || !fit(path) {
+            return Err(wrong());
+        }
+        let name = account_of(authority, path, account).ok_or_else(|| {
+            Failure::usage("the endpoint names no account").hint("name it with --account")
+        })?;
+        // The service has the account in its host name, emulators have it in the path.
+        let in_host = authority.split('.').next() == Some(name.as_str());
+        let root = match (path, in_host) {
+            ("", true) => String::new(),
+            ("", false) => format!("/{}", percent_encode(&name)),
+            (path, _) => format!("/{path}"),
+        };
+        let authority = authority.to_owned();
+        Ok(Self { secure, authority, root, account: name, credential, certificate: None })
+    }
+
+    /// The address that paths follow on, for people and for requests in transactions.
+    pub(super) fn base(&self) -> String {
+        let scheme = if self.secure { "https" } else { "http" };
+        format!("{scheme}://{}{}", self.authority, self.root)
+    }
+}
+
+/// The account that is asked for, or the one that the address names: in its path, or as the first label of its host.
+fn account_of(authority: &str, path: &str, asked: Option<&str>) -> Option<String> {
+    let label = authority.split_once('.').map(|(label, _)| label);
+    let label = label.filter(|label| !label.bytes().all(|byte| byte.is_ascii_digit()));
+    let named = if path.is_empty() { label } else { Some(path) };
+    asked.or(named).map(str::to_owned)
+}
+
+/// The running server, as it describes itself.
+fn running(service: &Service) -> Result<Place> {
+    let admin = Client::find(&service.target)?;
+    let status = admin.get("/v1/status")?;
+    let endpoint = status["endpoints"]["tables"].as_str();
+    let endpoint = endpoint.ok_or_else(|| Failure::failed("the server does not serve Tables"))?;
+    let listed = admin.get("/v1/accounts?keys=true")?;
+    let mut accounts = listed["accounts"].as_array().into_iter().flatten();
+    let asked = service.account.as_deref();
+    let account = accounts.find(|one| asked.is_none_or(|name| one["name"] == name));
+    let account = account.ok_or_else(|| {
+        Failure::failed("the server has no such account").hint("`lazuli account list` lists them")
+    })?;
+    let text = |field: &str| account[field].as_str().unwrap_or_default();
+    let mut place = Place::new(endpoint, Some(text("name")), key(text("key1"))?)?;
+    let settings = client::settings(&service.target)?;
+    let own = settings.data.join("tls").join("cert.pem");
+    let certificate = settings.tls.files.map_or(own, |(certificate, _)| certificate);
+    place.certificate = certificate.is_file().then_some(certificate);
+    Ok(place)
+}
+
+fn key(text: &str) -> Result<Credential> {
+    let key = Key::from_base64(text);
+    key.map(Credential::Key).map_err(|_| Failure::usage("the account's key is not base64"))
+}
+
+fn sas(text: &str) -> Credential {
+    Credential::Sas(text.trim().trim_start_matches('?').to_owned())
+}
+
+fn read_variable(name: &str) -> Result<String> {
+    std::env::var(name).map_err(|_| {
+        Failure::usage(format!("there is no environment variable {name}"))
+            .hint("--connection takes the name of a variable, not the connection string itself")
+    })
+}
+
+fn credential() -> Result<Credential> {
+    match (std::env::var(KEY_VARIABLE), std::env::var(SAS_VARIABLE)) {
+        (Ok(text), _) => key(&text),
+        (Err(_), Ok(text)) => Ok(sas(&text)),
+        _ => Err(Failure::usage(format!(
+            "--endpoint needs a key: set {KEY_VARIABLE}, or {SAS_VARIABLE}"
+        ))),
+    }
+}
+
+/// Reads `AccountName=…;AccountKey=…;TableEndpoint=…`. What is wrong is said without repeating a value.
+fn connection(text: &str) -> Result<Place> {
+    let fields: Vec<(&str, &str)> =
+        text.split(';').filter_map(|field| field.trim().split_once('=')).collect();
+    let field = |name: &str| {
+        let found = fields.iter().find(|(it, _)| it.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| *value).filter(|value| !value.is_empty())
+    };
+    if field("UseDevelopmentStorage").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+        let published = lazuli_server::accounts::Account::published();
+        let credential = key(published.key1.reveal())?;
+        return Place::new(DEVELOPMENT_ENDPOINT, Some(&published.name), credential);
+    }
+    let credential = match (field("AccountKey"), field("SharedAccessSignature")) {
+        (Some(text), _) => key(text)?,
+        (None, Some(text)) => sas(text),
+        _ => return Err(Failure::usage("the connection string has no AccountKey")),
+    };
+    let account = field("AccountName");
+    let url = match (field("TableEndpoint"), account) {
+        (Some(url), _) => url.to_owned(),
+        (None, Some(account)) => {
+            let scheme = field("DefaultEndpointsProtocol").unwrap_or("https");
+            let suffix = field("EndpointSuffix").unwrap_or(SUFFIX_DEFAULT);
+            format!("{scheme}://{account}.table.{suffix}")
+        }
+        _ => return Err(Failure::usage("the connection string has no AccountName")),
+    };
+    Place::new(&url, account, credential)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(place: Result<Place>) -> (String, String) {
+        let place = place.unwrap();
+        (place.base(), place.account)
+    }
+
+    #[test]
+    fn connection_strings_read_as_the_service_hands_them_out() {
+        let azure = "DefaultEndpointsProtocol=https;AccountName=mine;AccountKey=a2V5MQ==;\
+                     EndpointSuffix=core.windows.net";
+        let expected = ("https://mine.table.core.windows.net".to_owned(), "mine".to_owned());
+        assert_eq!(shown(connection(azure)), expected);
+        let emulator = "AccountName=dev;AccountKey=a2V5MQ==;TableEndpoint=http://[::1]:7/dev/;";
+        assert_eq!(
+            shown(connection(emulator)),
+            ("http://[::1]:7/dev".to_owned(), "dev".to_owned())
+        );
+        let sas = "TableEndpoint=https://mine.table.x.y/;SharedAccessSignature=?sv=1&sig=a%3D";
+        let place = connection(sas).unwrap();
+        assert_eq!((place.root.as_str(), place.account.as_str()), ("", "mine"));
+        assert!(matches!(place.credential, Credential::Sas(text) if text == "sv=1&sig=a%3D"));
+        assert_eq!(shown(connection("UseDevelopmentStorage=true")).1, "devstoreaccount1");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_without_the_key() {
+        for bad in ["", "AccountName=a", "AccountName=a;AccountKey=SECRET!", "AccountKey=a2V5MQ=="]
+        {
+            let failure = connection(bad).unwrap_err().to_string();
+            assert!(!failure.contains("SECRET") && !failure.contains("a2V5"), "{failure}");
+        }
+    }
+
+    #[test]
+    fn endpoints_name_their_account_in_host_or_path() {
+        let place = |url: &str, account: Option<&str>| {
+            shown(Place::new(url, account, Credential::Sas(String::new())))
+        };
+        assert_eq!(place("http://localhost:1/dev", None).1, "dev");
+        assert_eq!(place("http://127.0.0.1:1", Some("dev")).0, "http://127.0.0.1:1/dev");
+        assert_eq!(place("https://mine.table.x.y/", None).1, "mine");
+        for bad in ["", "ftp://x", "http://", "http://a/b/c", "http://a\r\nb/c", "http://a/?b"] {
+            let place = Place::new(bad, Some("a"), Credential::Sas(String::new()));
+            assert!(place.is_err(), "{bad}");
+        }
+        assert!(Place::new("http://127.0.0.1:1", None, Credential::Sas(String::new())).is_err());
+    }
+}

@@ -1,0 +1,239 @@
+//! Exports and imports that are interrupted go on where they were: nothing is missing, nothing is doubled.
+
+#![allow(clippy::unwrap_used, reason = "a panic in a test is the failure report")]
+
+mod program;
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use program::{PUBLISHED_KEY, Server, lazuli, run, stderr, stdout};
+use serde_json::Value;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Lines of many partitions, some with several entities in a row.
+fn lines(from: usize, to: usize) -> String {
+    let line = |n: usize| {
+        let partition = n / 3 % 50;
+        format!("{{\"PartitionKey\":\"p{partition:02}\",\"RowKey\":\"{n:05}\",\"N\":{n}}}\n")
+    };
+    (from..to).map(line).collect()
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A number in a progress file; none while there is no file.
+fn kept(path: &Path, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(path).ok()?;
+    serde_json::from_str::<Value>(&text).unwrap()["at"][name].as_u64()
+}
+
+fn end(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+fn count(server: &Server, table: &str) -> usize {
+    server.command(&["table", "export", table, "--select", "RowKey"]).lines().count()
+}
+
+#[test]
+fn a_killed_import_goes_on_with_nothing_missing_and_nothing_doubled() {
+    const HALF: usize = 700;
+    const ALL: usize = 1500;
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let progress = folder.path().join("import.progress");
+    // An insert that is made twice would be refused, so this mode proves that nothing is doubled.
+    let import = [
+        "table",
+        "import",
+        "things",
+        "--create",
+        "--mode",
+        "insert",
+        "--progress",
+        "import.progress",
+        "--json",
+    ];
+    let mut child =
+        lazuli(folder.path(), &import).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let half = lines(0, HALF);
+    input.write_all(half.as_bytes()).unwrap();
+    input.write_all(b"{\"PartitionKey\":\"torn").unwrap();
+    let done = || kept(&progress, "offset") == Some(half.len() as u64);
+    wait_until("the half is not written", done);
+    end(child);
+    assert_eq!(count(&server, "things"), HALF);
+
+    std::fs::write(folder.path().join("all.jsonl"), lines(0, ALL)).unwrap();
+    let resume = |from: &str| {
+        let mut command: Command = lazuli(folder.path(), &[&import[..], &["--resume"]].concat());
+        command.stdin(std::fs::File::open(folder.path().join(from)).unwrap());
+        command.output().unwrap()
+    };
+    // As if the last second had not been kept: everything is sent again, and found to be there.
+    let text = std::fs::read_to_string(&progress).unwrap();
+    let mut early: Value = serde_json::from_str(&text).unwrap();
+    early["at"] = serde_json::json!({ "offset": 0, "line": 1, "written": 0, "skipped": 0 });
+    std::fs::write(&progress, early.to_string()).unwrap();
+    let resumed = resume("all.jsonl");
+    assert!(resumed.status.success(), "{}", stderr(&resumed));
+    let summary: Value = serde_json::from_str(&stdout(&resumed)).unwrap();
+    assert_eq!(summary["written"], ALL);
+    assert!(!progress.exists());
+    let exported = server.command(&["table", "export", "things", "--select", "N"]);
+    let mut found: Vec<&str> = exported.lines().collect();
+    let expected = lines(0, ALL);
+    let mut expected: Vec<&str> = expected.lines().collect();
+    found.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_resumed_insert_still_refuses_what_is_another_entity() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    std::fs::write(folder.path().join("in.jsonl"), lines(0, 20) + "broken\n").unwrap();
+    let import = ["table", "import", "things", "in.jsonl", "--create", "--mode", "insert"];
+    assert_eq!(run(folder.path(), &import).status.code(), Some(1));
+    assert_eq!(count(&server, "things"), 20);
+    let other = lines(0, 20) + "{\"PartitionKey\":\"p00\",\"RowKey\":\"00000\",\"N\":7}\n";
+    std::fs::write(folder.path().join("in.jsonl"), other).unwrap();
+    let refused = run(folder.path(), &[&import[..], &["--resume"]].concat());
+    assert!(stderr(&refused).starts_with("error: line 21: "), "{}", stderr(&refused));
+    // Another table or another file is not gone on with.
+    let elsewhere = ["table", "import", "others", "in.jsonl", "--resume", "--mode", "insert"];
+    assert!(stderr(&run(folder.path(), &elsewhere)).contains("something else"));
+    std::fs::write(folder.path().join("in.jsonl"), "short\n").unwrap();
+    let changed = run(folder.path(), &[&import[..], &["--resume"]].concat());
+    assert!(stderr(&changed).contains("--restart"), "{}", stderr(&changed));
+}
+
+/// A service of three pages that says what it was asked for and waits to be told to answer.
+struct Pages {
+    port: u16,
+    asked: Receiver<String>,
+    answers: Sender<String>,
+}
+
+impl Pages {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (ask, asked) = channel();
+        let (answers, answer) = channel::<String>();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                while let Some(line) = request_line(&mut stream) {
+                    ask.send(line).unwrap();
+                    let Ok(answer) = answer.recv() else { return };
+                    if stream.write_all(answer.as_bytes()).is_err() {
+                        break;
+                    }
+                }
+            }
+        });
+        Self { port, asked, answers }
+    }
+
+    fn asked(&self) -> String {
+        self.asked.recv_timeout(PATIENCE).unwrap()
+    }
+
+    fn page(&self, number: usize, next: bool) {
+        let body = format!(
+            "{{\"value\":[{{\"PartitionKey\":\"p\",\"RowKey\":\"{number}\",\"P{number}\":\"x\"}}]}}"
+        );
+        let next = match next {
+            true => format!(
+                "x-ms-continuation-NextPartitionKey: 1!a/{number}+=\r\n\
+                 x-ms-continuation-NextRowKey: r {number}\r\n"
+            ),
+            false => String::new(),
+        };
+        let length = body.len();
+        let answer = format!("HTTP/1.1 200 OK\r\n{next}content-length: {length}\r\n\r\n{body}");
+        self.answers.send(answer).unwrap();
+    }
+}
+
+/// Reads a request without a body; none at the end.
+fn request_line(stream: &mut TcpStream) -> Option<String> {
+    let mut input = BufReader::new(stream);
+    let mut first = String::new();
+    input.read_line(&mut first).ok().filter(|read| *read > 0)?;
+    loop {
+        let mut line = String::new();
+        input.read_line(&mut line).ok().filter(|read| *read > 0)?;
+        if line == "\r\n" {
+            return Some(first);
+        }
+    }
+}
+
+#[test]
+fn a_killed_export_goes_on_at_its_page_and_a_busy_service_is_asked_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = Pages::start();
+    let endpoint = format!("http://127.0.0.1:{}/dev", service.port);
+    let export = ["table", "export", "things", "out.csv", "--endpoint", &endpoint];
+    let start = |more: &[&str]| {
+        let mut command = lazuli(folder.path(), &[&export[..], more].concat());
+        command.env("AZURE_STORAGE_KEY", PUBLISHED_KEY).stdout(Stdio::null());
+        command.spawn().unwrap()
+    };
+    let child = start(&[]);
+    assert!(service.asked().starts_with("GET /dev/things() HTTP/1.1"));
+    service
+        .answers
+        .send("HTTP/1.1 503 Busy\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n".to_owned())
+        .unwrap();
+    assert!(service.asked().starts_with("GET /dev/things() HTTP/1.1"));
+    service.page(1, true);
+    let second = "GET /dev/things()?NextPartitionKey=1%21a%2F1%2B%3D&NextRowKey=r%201 HTTP/1.1\r\n";
+    assert_eq!(service.asked(), second);
+    // More than a second after it began, so the first page is kept.
+    let progress = folder.path().join("out.csv.progress");
+    assert_eq!(kept(&progress, "entities"), Some(1));
+    end(child);
+    assert!(!folder.path().join("out.csv").exists());
+    // What was written behind the last page that is kept does not count.
+    let part = folder.path().join("out.csv.part");
+    let torn = std::fs::read_to_string(&part).unwrap() + "{\"PartitionKey\":\"torn";
+    std::fs::write(&part, torn).unwrap();
+    assert_eq!(run_with_key(folder.path(), &export), Some(1), "it has to be asked for");
+
+    // The answer that nobody waits for any more.
+    service.page(2, true);
+    let mut child = start(&["--resume"]);
+    assert_eq!(service.asked(), second);
+    service.page(2, true);
+    assert!(service.asked().contains("NextPartitionKey=1%21a%2F2%2B%3D"));
+    service.page(3, false);
+    assert!(child.wait().unwrap().success());
+    let csv = std::fs::read_to_string(folder.path().join("out.csv")).unwrap();
+    let rows = "PartitionKey,RowKey,P1,P1@type,P2,P2@type,P3,P3@type\n\
+                p,1,x,Edm.String,,,,\np,2,,,x,Edm.String,,\np,3,,,,,x,Edm.String\n";
+    assert_eq!(csv, rows);
+    assert!(!progress.exists() && !part.exists());
+}
+
+fn run_with_key(folder: &Path, arguments: &[&str]) -> Option<i32> {
+    let mut command = lazuli(folder, arguments);
+    command.env("AZURE_STORAGE_KEY", PUBLISHED_KEY).output().unwrap().status.code()
+}
