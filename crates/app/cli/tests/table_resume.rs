@@ -4,7 +4,7 @@
 
 mod program;
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -123,14 +123,14 @@ fn a_resumed_insert_still_refuses_what_is_another_entity() {
     assert!(stderr(&changed).contains("--restart"), "{}", stderr(&changed));
 }
 
-/// A service of three pages that says what it was asked for and waits to be told to answer.
-struct Pages {
+/// A service that says what it was asked for and waits to be told what to answer.
+struct Script {
     port: u16,
     asked: Receiver<String>,
     answers: Sender<String>,
 }
 
-impl Pages {
+impl Script {
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -142,7 +142,8 @@ impl Pages {
                 while let Some(line) = request_line(&mut stream) {
                     ask.send(line).unwrap();
                     let Ok(answer) = answer.recv() else { return };
-                    if stream.write_all(answer.as_bytes()).is_err() {
+                    // No answer at all ends the connection.
+                    if answer.is_empty() || stream.write_all(answer.as_bytes()).is_err() {
                         break;
                     }
                 }
@@ -153,6 +154,12 @@ impl Pages {
 
     fn asked(&self) -> String {
         self.asked.recv_timeout(PATIENCE).unwrap()
+    }
+
+    fn answer(&self, status: &str, body: &str) {
+        let length = body.len();
+        let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}");
+        self.answers.send(answer).unwrap();
     }
 
     fn page(&self, number: usize, next: bool) {
@@ -172,15 +179,20 @@ impl Pages {
     }
 }
 
-/// Reads a request without a body; none at the end.
+/// Reads a request and returns its first line; none at the end.
 fn request_line(stream: &mut TcpStream) -> Option<String> {
     let mut input = BufReader::new(stream);
     let mut first = String::new();
     input.read_line(&mut first).ok().filter(|read| *read > 0)?;
+    let mut length = 0;
     loop {
         let mut line = String::new();
         input.read_line(&mut line).ok().filter(|read| *read > 0)?;
+        if let Some(value) = line.strip_prefix("content-length: ") {
+            length = value.trim().parse().unwrap();
+        }
         if line == "\r\n" {
+            input.read_exact(&mut vec![0; length]).ok()?;
             return Some(first);
         }
     }
@@ -189,7 +201,7 @@ fn request_line(stream: &mut TcpStream) -> Option<String> {
 #[test]
 fn a_killed_export_goes_on_at_its_page_and_a_busy_service_is_asked_again() {
     let folder = tempfile::tempdir().unwrap();
-    let service = Pages::start();
+    let service = Script::start();
     let endpoint = format!("http://127.0.0.1:{}/dev", service.port);
     let export = ["table", "export", "things", "out.csv", "--endpoint", &endpoint];
     let start = |more: &[&str]| {
@@ -231,6 +243,31 @@ fn a_killed_export_goes_on_at_its_page_and_a_busy_service_is_asked_again() {
                 p,1,x,Edm.String,,,,\np,2,,,x,Edm.String,,\np,3,,,,,x,Edm.String\n";
     assert_eq!(csv, rows);
     assert!(!progress.exists() && !part.exists());
+}
+
+#[test]
+fn an_insert_whose_answer_got_lost_is_found_to_be_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = Script::start();
+    let endpoint = format!("http://127.0.0.1:{}/dev", service.port);
+    std::fs::write(folder.path().join("in.jsonl"), lines(0, 1)).unwrap();
+    let import =
+        ["table", "import", "things", "in.jsonl", "--mode", "insert", "--endpoint", &endpoint];
+    for there in ["0", "7"] {
+        let mut command = lazuli(folder.path(), &import);
+        command.env("AZURE_STORAGE_KEY", PUBLISHED_KEY).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        assert!(service.asked().starts_with("POST /dev/things HTTP/1.1"));
+        service.answers.send(String::new()).unwrap();
+        assert!(service.asked().starts_with("POST /dev/things HTTP/1.1"));
+        service.answer("409 Conflict", r#"{"odata.error":{"code":"EntityAlreadyExists"}}"#);
+        let get = "GET /dev/things(PartitionKey='p00',RowKey='00000') HTTP/1.1\r\n";
+        assert_eq!(service.asked(), get);
+        let entity = format!(r#"{{"N":{there},"PartitionKey":"p00","RowKey":"00000"}}"#);
+        service.answer("200 OK", &entity);
+        let expected = if there == "0" { 0 } else { 1 };
+        assert_eq!(child.wait().unwrap().code(), Some(expected), "{there}");
+    }
 }
 
 fn run_with_key(folder: &Path, arguments: &[&str]) -> Option<i32> {
