@@ -6,17 +6,16 @@ use crate::{Failure, Result, process};
 
 const PACKAGE: &str = "lazuli-bench";
 
-/// The load generator of `cargo xtask crash`: it lives beside the benchmarks and measures nothing.
-const NOT_A_BENCHMARK: &str = "crash";
+/// The load generators of other commands, which live beside the benchmarks.
+const NOT_HERE: &[&str] = &["compare", "crash"];
 
 pub(crate) fn run(mut arguments: Arguments) -> Result {
     let only = arguments.word();
     arguments.finish()?;
     let workspace = Workspace::load()?;
-    let programs = workspace
-        .targets("bin")
-        .into_iter()
-        .filter(|(package, target)| package.name == PACKAGE && target.name != NOT_A_BENCHMARK);
+    let programs = workspace.targets("bin").into_iter().filter(|(package, target)| {
+        package.name == PACKAGE && !NOT_HERE.contains(&target.name.as_str())
+    });
     let names: Vec<&str> = programs.map(|(_, target)| target.name.as_str()).collect();
     let chosen: Vec<&str> = match &only {
         None => names.clone(),

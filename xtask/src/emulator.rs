@@ -1,6 +1,7 @@
 //! Azurite, the emulator that our answers are compared with: installed at a pinned version, started on free ports.
 
 use std::net::TcpStream;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -15,12 +16,19 @@ const PINNED: &str = "tests/conformance/azurite";
 /// How long the emulator may take until it accepts connections.
 const READY_WAIT: Duration = Duration::from_secs(60);
 
+/// The script itself, not the wrapper in `.bin`: killing it must kill the emulator.
+const SCRIPT: &str = "node_modules/azurite/dist/src/azurite.js";
+
+/// Where the emulator's script is, after installing it.
+pub(crate) fn install(workspace: &Workspace) -> Result<PathBuf> {
+    Ok(node::packages(workspace, PINNED, "azurite")?.join(SCRIPT))
+}
+
 pub(crate) fn start(workspace: &Workspace) -> Result<(Background, Endpoints)> {
     let folder = node::packages(workspace, PINNED, "azurite")?;
     let mut endpoints = Endpoints::new();
-    // The script itself, not the wrapper in `.bin`: killing it must kill the emulator.
     let mut command = Command::new("node");
-    command.current_dir(&folder).arg("node_modules/azurite/dist/src/azurite.js");
+    command.current_dir(&folder).arg(SCRIPT);
     let options = ["--skipApiVersionCheck", "--silent", "--disableTelemetry"];
     command.args(options).arg("--inMemoryPersistence");
     for (front, option) in

@@ -6,6 +6,7 @@
 
 mod arguments;
 mod bench;
+mod compare;
 mod conformance;
 mod crash;
 mod emulator;
@@ -81,6 +82,12 @@ const COMMANDS: &[Command] = &[
         usage: "[NAME]",
         what: "the benchmarks in release mode; fails on a missed bound",
         run: bench::run,
+    },
+    Command {
+        name: "bench-compare",
+        usage: "FRONT [--seconds N] [--entities N] [--only OPERATION]",
+        what: "a front against the emulator, one load on both; fails on a missed bound",
+        run: compare::run,
     },
 ];
 

@@ -77,6 +77,13 @@ impl Workspace {
         Ok(self.target.join("debug").join(name))
     }
 
+    /// As [`Self::program`], optimized: for what is measured.
+    pub(crate) fn release_program(&self, name: &str) -> Result<PathBuf> {
+        let words = ["build", "--release", "--workspace", "--locked", "--bin", name];
+        process::run(cargo().args(words))?;
+        Ok(self.target.join("release").join(name))
+    }
+
     /// As [`Self::program`], for an example.
     pub(crate) fn example(&self, name: &str) -> Result<PathBuf> {
         process::run(cargo().args(["build", "--workspace", "--locked", "--example", name]))?;

@@ -158,7 +158,7 @@ async fn queries_follow_the_keys_and_go_on_where_they_ended() {
         filtered.filter = Some(Arc::new(|record: &Record| record.row_key == "r7"));
         let mut found = all_pages(&records, name, filtered).await;
         found.sort_by(|a, b| a.partition_key.cmp(&b.partition_key));
-        let partitions: Vec<_> = found.iter().map(|r| r.partition_key.as_str()).collect();
+        let partitions: Vec<_> = found.iter().map(|r| &*r.partition_key).collect();
         assert_eq!(partitions, ["p0", "p1", "p2", "p3", "p4", "p5"]);
     }
     let partitions = RecordRange::Partitions { from: "p1".into(), to: Some("p3".into()) };
@@ -182,6 +182,6 @@ async fn keys_are_any_text() {
     let mut expected: Vec<_> =
         names.iter().flat_map(|p| names.map(|r| (p.to_string(), r.to_string()))).collect();
     expected.sort();
-    let found: Vec<_> = all.into_iter().map(|r| (r.partition_key, r.row_key)).collect();
+    let found: Vec<_> = all.into_iter().map(|r| (r.partition_key.to_string(), r.row_key)).collect();
     assert_eq!(found, expected);
 }

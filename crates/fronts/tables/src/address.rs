@@ -1,5 +1,7 @@
 //! Whom and what a request is sent to: the account in the path or in the host name, and the resource behind it.
 
+use std::sync::Arc;
+
 use lazuli_http::Request;
 use lazuli_http::auth::Accounts;
 use lazuli_http::uri::percent_decode;
@@ -12,13 +14,13 @@ const SECONDARY: &str = "-secondary";
 /// Where a request was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
-    pub(crate) account: String,
+    pub(crate) account: Arc<str>,
     /// Whether it came by the read-only secondary endpoint.
     pub(crate) secondary: bool,
     /// The account's own address, with which links in answers begin.
-    pub(crate) base: String,
+    pub(crate) base: Arc<str>,
     /// What every path of this account begins with: nothing, or a slash and the account.
-    root: String,
+    root: Arc<str>,
     pub(crate) resource: Resource,
 }
 
@@ -51,10 +53,10 @@ impl Address {
         if !is_ip && !more.is_empty() && accounts.contains(primary(label).0) {
             let (account, secondary) = primary(label);
             return Ok(Self {
-                account: account.to_owned(),
+                account: account.into(),
                 secondary,
-                base: format!("{scheme}://{host}"),
-                root: String::new(),
+                base: format!("{scheme}://{host}").into(),
+                root: "".into(),
                 resource: Resource::parse(&request.path)?,
             });
         }
@@ -65,19 +67,25 @@ impl Address {
         }
         let (account, secondary) = primary(first);
         Ok(Self {
-            account: account.to_owned(),
+            account: account.into(),
             secondary,
-            base: format!("{scheme}://{host}/{first}"),
-            root: format!("/{first}"),
+            base: format!("{scheme}://{host}/{first}").into(),
+            root: format!("/{first}").into(),
             resource: Resource::parse(rest)?,
         })
     }
 
     /// The address of a request inside this one, which must be to the same account by the same way.
     pub(crate) fn inside(&self, path: &str) -> Result<Self> {
-        let rest = path.strip_prefix(&self.root).filter(|rest| rest.starts_with('/'));
+        let rest = path.strip_prefix(&*self.root).filter(|rest| rest.starts_with('/'));
         let rest = rest.ok_or_else(|| Fault::new(Code::InvalidInput))?;
-        Ok(Self { resource: Resource::parse(rest)?, ..self.clone() })
+        Ok(Self {
+            resource: Resource::parse(rest)?,
+            account: self.account.clone(),
+            base: self.base.clone(),
+            root: self.root.clone(),
+            secondary: self.secondary,
+        })
     }
 }
 

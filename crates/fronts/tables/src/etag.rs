@@ -47,6 +47,21 @@ pub(crate) fn etag(version: Lsn) -> String {
     format!("W/\"datetime'{}'\"", timestamp_text(version).replace(':', "%3A"))
 }
 
+/// Writes the ETag of a version as a JSON string, from its timestamp as it was written before.
+pub(crate) fn write_etag_json(out: &mut Vec<u8>, timestamp: &[u8]) {
+    out.extend_from_slice(b"\"W/\\\"datetime'");
+    for part in timestamp.split_inclusive(|byte| *byte == b':') {
+        match part.strip_suffix(b":") {
+            Some(part) => {
+                out.extend_from_slice(part);
+                out.extend_from_slice(b"%3A");
+            }
+            None => out.extend_from_slice(part),
+        }
+    }
+    out.extend_from_slice(b"'\\\"\"");
+}
+
 fn version(inner: &str) -> Option<Lsn> {
     let text = inner.strip_prefix("datetime'")?.strip_suffix('\'')?;
     let ticks = parse_iso8601(&text.replace("%3A", ":").replace("%3a", ":"))?;

@@ -70,7 +70,7 @@ struct Call {
     access: Access,
     wishes: Wishes,
     /// The request's name, as errors repeat it.
-    request_id: String,
+    request_id: Arc<str>,
     received_ms: u64,
 }
 
@@ -129,7 +129,7 @@ impl Front {
             true => Wishes::NONE,
             false => Wishes::of(head, &query)?,
         };
-        let (request_id, received_ms) = (request.id.to_string(), request.received_ms);
+        let (request_id, received_ms) = (request.id.to_string().into(), request.received_ms);
         Ok((Call { address, access, wishes, request_id, received_ms }, operation))
     }
 

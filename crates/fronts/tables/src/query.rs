@@ -36,6 +36,7 @@ pub(crate) async fn query(
         let page = page(&front.records, &name, &plan, keep.clone(), limit, after)
             .await
             .map_err(|error| Fault::from_core(&error, Subject::Entities))?;
+        body.reserve(response::entities_bytes(&page.records));
         for record in &page.records {
             if found > 0 {
                 body.push(b',');

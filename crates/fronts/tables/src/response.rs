@@ -1,8 +1,6 @@
 //! Answers: tables and entities as JSON, at the level of metadata that the client asked for.
 
-use lazuli_http::odata::{
-    Metadata, Value, write_null, write_property, write_string, write_text_property,
-};
+use lazuli_http::odata::{Metadata, Value, write_null, write_property, write_text_property};
 use lazuli_http::uri::percent_encode;
 use lazuli_http::{Response, StatusCode};
 use lazuli_shapes::record::Record;
@@ -10,7 +8,7 @@ use lazuli_shapes::record::Record;
 use crate::Call;
 use crate::entity::{PARTITION_KEY, Properties, ROW_KEY, TIMESTAMP};
 use crate::error::Result;
-use crate::etag::{etag, timestamp, timestamp_text};
+use crate::etag::{etag, timestamp, timestamp_text, write_etag_json};
 
 /// An answer with JSON in it.
 pub(crate) fn json(status: StatusCode, call: &Call, body: Vec<u8>) -> Response {
@@ -125,6 +123,17 @@ pub(crate) fn entity(
     Ok(out)
 }
 
+/// Roughly how many bytes these entities take as JSON, so that the answer grows once.
+pub(crate) fn entities_bytes(records: &[Record]) -> usize {
+    let stored = |record: &Record| {
+        record.partition_key.len() + record.row_key.len() + record.payload.len() * 5 / 4
+    };
+    records.iter().map(|record| stored(record) + ENTITY_MEMBERS_BYTES).sum()
+}
+
+/// The names and quotation marks of what every entity has.
+const ENTITY_MEMBERS_BYTES: usize = 200;
+
 /// One entity of a list.
 pub(crate) fn write_entity(
     out: &mut Vec<u8>,
@@ -145,10 +154,12 @@ fn write_entity_members(
     select: Option<&[String]>,
 ) -> Result<()> {
     let level = call.wishes.metadata;
+    let stamp = timestamp_text(record.version);
     match level {
         Metadata::None => {}
         Metadata::Minimal => {
-            write_text_property(out, "odata.etag", &etag(record.version));
+            out.extend_from_slice(b"\"odata.etag\":");
+            write_etag_json(out, stamp.as_bytes());
             out.push(b',');
         }
         Metadata::Full => {
@@ -166,7 +177,7 @@ fn write_entity_members(
         out.push(b',');
     }
     if selected(TIMESTAMP) {
-        write_timestamp(out, record, level);
+        write_timestamp(out, &stamp, level);
         out.push(b',');
     }
     let properties = Properties::open(&record.payload)?;
@@ -193,20 +204,18 @@ fn write_entity_members(
 }
 
 /// Only the fullest level notes the type of the timestamp: the others know it.
-fn write_timestamp(out: &mut Vec<u8>, record: &Record, level: Metadata) {
+fn write_timestamp(out: &mut Vec<u8>, stamp: &str, level: Metadata) {
     if level == Metadata::Full {
         write_text_property(out, "Timestamp@odata.type", "Edm.DateTime");
         out.push(b',');
     }
-    write_string(out, TIMESTAMP);
-    out.push(b':');
-    write_string(out, &timestamp_text(record.version));
+    write_text_property(out, TIMESTAMP, stamp);
 }
 
 /// A property of a stored entity by name, the keys and the timestamp included.
 pub(crate) fn property<'r>(record: &'r Record, name: &str) -> Option<Value<'r>> {
     match name {
-        PARTITION_KEY => Some(Value::String(record.partition_key.as_str().into())),
+        PARTITION_KEY => Some(Value::String((*record.partition_key).into())),
         ROW_KEY => Some(Value::String(record.row_key.as_str().into())),
         TIMESTAMP => Some(Value::DateTime(timestamp(record.version))),
         _ => Properties::open(&record.payload).ok()?.find(name),

@@ -25,8 +25,7 @@ pub(crate) async fn run(
 ) -> Result<Response> {
     let parts = multipart::parts(body, boundary, 1)?;
     let [part] = parts.as_slice() else { return Err(Fault::new(Code::InvalidInput)) };
-    let content_type = part.headers.get("content-type").and_then(|value| value.to_str().ok());
-    match multipart::boundary(content_type.unwrap_or_default()) {
+    match multipart::boundary(part.header("content-type").unwrap_or_default()) {
         Ok(boundary) => {
             let made = change_set(front, call, boundary, part.body).await;
             let answers = inside(call, made)?;
@@ -131,11 +130,12 @@ fn operation<'a>(
     let query = Query::parse(request.uri.query().unwrap_or_default())?;
     let address = call.address.inside(request.uri.path())?;
     let head = Head { method: &request.method, headers: &request.headers };
-    let resource = address.resource.clone();
-    let operation = Operation::parse(head, resource, &query, limits)?;
+    let operation = Operation::parse(head, address.resource.clone(), &query, limits)?;
     call.access.check(&operation)?;
     let wishes = Wishes::of(head, &query)?;
-    Ok((Call { address, wishes, ..call.clone() }, operation, request.body))
+    let (access, request_id) = (call.access.clone(), call.request_id.clone());
+    let call = Call { address, access, wishes, request_id, received_ms: call.received_ms };
+    Ok((call, operation, request.body))
 }
 
 /// Refusals are answers too, but for those that are worth trying again: clients look for them outside.

@@ -2,8 +2,6 @@
 //!
 //! The tick is the finest time that the services keep (it is that of .NET), so nothing is lost on the way.
 
-use std::fmt::Write as _;
-
 pub const TICKS_PER_MILLI: i64 = 10_000;
 pub const TICKS_PER_SECOND: i64 = 1_000 * TICKS_PER_MILLI;
 const SECONDS_PER_DAY: i64 = 86_400;
@@ -75,20 +73,46 @@ pub fn parse_iso8601(text: &str) -> Option<i64> {
 }
 
 pub fn format_iso8601(ticks: i64, fraction: Fraction) -> String {
+    let mut out = Vec::with_capacity(ISO8601_BYTES_MAX);
+    write_iso8601(&mut out, ticks, fraction);
+    // Digits and punctuation only.
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// The longest date that is written.
+pub const ISO8601_BYTES_MAX: usize = 28;
+
+/// As [`format_iso8601`], behind what `out` holds. Answers are full of dates, so no digit takes a detour.
+pub fn write_iso8601(out: &mut Vec<u8>, ticks: i64, fraction: Fraction) {
     let seconds = ticks.div_euclid(TICKS_PER_SECOND);
     let rest = ticks.rem_euclid(TICKS_PER_SECOND);
     let (year, month, day) = civil_from_days(seconds.div_euclid(SECONDS_PER_DAY));
     let (hour, minute, second) = clock(seconds.rem_euclid(SECONDS_PER_DAY));
-    let mut out = format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}");
-    if fraction == Fraction::Seven || rest != 0 {
-        // Writing to a string can't fail.
-        let _ = write!(out, ".{rest:07}");
-        if fraction == Fraction::Shortest {
-            out.truncate(out.trim_end_matches('0').len());
-        }
+    let mut text = *b"0000-00-00T00:00:00.0000000Z";
+    put_digits(&mut text[..4], year);
+    put_digits(&mut text[5..7], month);
+    put_digits(&mut text[8..10], day);
+    put_digits(&mut text[11..13], hour);
+    put_digits(&mut text[14..16], minute);
+    put_digits(&mut text[17..19], second);
+    put_digits(&mut text[20..27], rest);
+    if fraction == Fraction::Seven {
+        out.extend_from_slice(&text);
+        return;
     }
-    out.push('Z');
-    out
+    let mut end = 27;
+    while text[end - 1] == b'0' && end > 20 {
+        end -= 1;
+    }
+    out.extend_from_slice(&text[..if rest == 0 { 19 } else { end }]);
+    out.push(b'Z');
+}
+
+fn put_digits(out: &mut [u8], mut number: i64) {
+    for digit in out.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
 }
 
 /// Parts the time of day from its zone, and says how many seconds the zone is ahead of UTC.

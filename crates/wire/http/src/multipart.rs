@@ -5,6 +5,7 @@
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Uri};
+use memchr::memchr;
 
 use crate::message::Response;
 
@@ -24,11 +25,30 @@ pub enum MultipartError {
     TooManyParts,
 }
 
-/// One part: its headers, and its body as it stands in the whole one.
+/// One part: its headers and its body, as they stand in the whole one.
 #[derive(Debug)]
 pub struct Part<'a> {
-    pub headers: HeaderMap,
+    head: &'a [u8],
     pub body: &'a [u8],
+}
+
+impl<'a> Part<'a> {
+    /// Names and values of the headers, in their order.
+    pub fn headers(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
+        let mut rest = self.head;
+        std::iter::from_fn(move || {
+            let (line, tail) = split_line(rest);
+            rest = tail;
+            split_header(line)
+        })
+    }
+
+    /// The value of a header, if it is there and text.
+    pub fn header(&self, name: &str) -> Option<&'a str> {
+        let mut headers = self.headers();
+        let (_, value) = headers.find(|(found, _)| found.eq_ignore_ascii_case(name.as_bytes()))?;
+        std::str::from_utf8(value).ok()
+    }
 }
 
 /// A request in a part.
@@ -164,8 +184,23 @@ fn delimiter(line: &[u8], boundary: &str) -> Option<bool> {
 }
 
 fn part(text: &[u8]) -> Result<Part<'_>, MultipartError> {
-    let (headers, body) = headers(text)?;
-    Ok(Part { headers, body })
+    let mut rest = text;
+    for _ in 0..=PART_HEADERS_MAX {
+        let at = text.len() - rest.len();
+        let (line, tail) = split_line(rest);
+        rest = tail;
+        if line.is_empty() {
+            return Ok(Part { head: &text[..at], body: rest });
+        }
+        split_header(line).ok_or(MultipartError::Malformed)?;
+    }
+    Err(MultipartError::Malformed)
+}
+
+/// The name and the value of a header line.
+fn split_header(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = memchr(b':', line)?;
+    Some((&line[..at], line[at + 1..].trim_ascii()))
 }
 
 /// Header lines up to an empty line, and what follows it.
@@ -178,10 +213,9 @@ fn headers(text: &[u8]) -> Result<(HeaderMap, &[u8]), MultipartError> {
         if line.is_empty() {
             return Ok((headers, rest));
         }
-        let at = line.iter().position(|byte| *byte == b':').ok_or(MultipartError::Malformed)?;
-        let name = HeaderName::from_bytes(&line[..at]).map_err(|_| MultipartError::Malformed)?;
-        let value = HeaderValue::from_bytes(line[at + 1..].trim_ascii())
-            .map_err(|_| MultipartError::Malformed)?;
+        let (name, value) = split_header(line).ok_or(MultipartError::Malformed)?;
+        let name = HeaderName::from_bytes(name).map_err(|_| MultipartError::Malformed)?;
+        let value = HeaderValue::from_bytes(value).map_err(|_| MultipartError::Malformed)?;
         headers.append(name, value);
     }
     Err(MultipartError::Malformed)
@@ -189,7 +223,7 @@ fn headers(text: &[u8]) -> Result<(HeaderMap, &[u8]), MultipartError> {
 
 /// The first line without its end, and what follows it.
 fn split_line(text: &[u8]) -> (&[u8], &[u8]) {
-    match text.iter().position(|byte| *byte == b'\n') {
+    match memchr(b'\n', text) {
         Some(at) => (text[..at].strip_suffix(b"\r").unwrap_or(&text[..at]), &text[at + 1..]),
         None => (text.strip_suffix(b"\r").unwrap_or(text), &[]),
     }
@@ -224,7 +258,7 @@ mod tests {
     #[test]
     fn parts_nest_and_hold_requests() {
         let outer = parts(SEED.as_bytes(), "b", 1).unwrap();
-        let kind = outer[0].headers["content-type"].to_str().unwrap();
+        let kind = outer[0].header("content-type").unwrap();
         let inner = parts(outer[0].body, boundary(kind).unwrap(), 9).unwrap();
         let requests: Vec<_> = inner.iter().map(|part| request(part).unwrap()).collect();
         assert_eq!(requests[0].method, Method::POST);
@@ -244,7 +278,7 @@ mod tests {
             read.iter().map(|part| part.body).collect::<Vec<_>>(),
             [&b"body\nmore"[..], b"x"]
         );
-        assert_eq!(read[0].headers["a"], "1");
+        assert_eq!((read[0].header("a"), read[0].header("b")), (Some("1"), None));
         assert_eq!(parts(b"no boundary", "b", 9).unwrap_err(), MultipartError::Malformed);
         assert_eq!(
             parts(b"--b\nno header\n\n--b--", "b", 9).unwrap_err(),

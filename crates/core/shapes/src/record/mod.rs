@@ -29,7 +29,8 @@ const HASHED_PARTITIONS: u16 = 16;
 /// What one record holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    pub partition_key: String,
+    /// Shared by the records of a page, which mostly have the same one.
+    pub partition_key: Arc<str>,
     pub row_key: String,
     /// The number of the last write, which also tells its time.
     pub version: Lsn,
@@ -122,7 +123,7 @@ impl Records {
         let view = self.engine.read(table.container.id, key.route(), 1).await?;
         let item = view.get(&key).await?;
         Ok(item.map(|item| Record {
-            partition_key: partition_key.to_owned(),
+            partition_key: partition_key.into(),
             row_key: row_key.to_owned(),
             version: item.version,
             payload: item.payload,
@@ -152,14 +153,28 @@ impl Table {
 
     /// Partition key and row key again from a stored key.
     fn names(&self, key: &[u8]) -> Result<(String, String)> {
-        let damaged = || Error::corrupt("bad-record-key", "the key of a record does not decode");
+        let (route, row) = self.split(key)?;
+        Ok((self.partition_key(route)?, row_key(row)?))
+    }
+
+    /// The route and the row key in a stored key.
+    fn split<'k>(&self, key: &'k [u8]) -> Result<(&'k [u8], &'k [u8])> {
         let rest = key.get(PREFIX_BYTES..).ok_or_else(damaged)?;
-        let (route, row) = self.container.kind.split(&self.container.key, rest)?;
-        let mut parts = self.container.kind.key(&self.container.key, route)?;
-        let row = String::from_utf8(row.to_vec()).map_err(|_| damaged())?;
-        match parts.pop() {
-            Some(KeyPart::Text(partition_key)) => Ok((partition_key, row)),
+        self.container.kind.split(&self.container.key, rest)
+    }
+
+    fn partition_key(&self, route: &[u8]) -> Result<String> {
+        match self.container.kind.key(&self.container.key, route)?.pop() {
+            Some(KeyPart::Text(partition_key)) => Ok(partition_key),
             _ => Err(damaged()),
         }
     }
+}
+
+fn row_key(row: &[u8]) -> Result<String> {
+    std::str::from_utf8(row).map(str::to_owned).map_err(|_| damaged())
+}
+
+fn damaged() -> Error {
+    Error::corrupt("bad-record-key", "the key of a record does not decode")
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use lazuli_engine::{
     Continuation, Direction, FanOut, ItemKey, KeyRange, MapKind, OnFailure, Order, PREFIX_BYTES,
     PageLimit, PartitionScan, Result, RowPage, Space, View, after_key, after_prefix,
 };
 
-use super::{Record, Records, Table};
+use super::{Record, Records, Table, row_key};
 
 /// Whether a record belongs into the answer.
 pub type Filter = Arc<dyn Fn(&Record) -> bool + Send + Sync>;
@@ -103,6 +103,29 @@ fn join(route: &[u8], row_key: &str) -> Bytes {
     [route, row_key.as_bytes()].concat().into()
 }
 
+/// Reads the names of records one after another, of which most share their partition key.
+struct Names<'a> {
+    table: &'a Table,
+    /// The route of the record before, and what it stands for.
+    last: Option<(Bytes, Arc<str>)>,
+}
+
+impl Names<'_> {
+    fn of(&mut self, key: &Bytes) -> Result<(Arc<str>, String)> {
+        let rest = key.get(PREFIX_BYTES..).unwrap_or_default();
+        if let Some((route, partition_key)) = &self.last
+            // No route begins another one.
+            && let Some(row) = rest.strip_prefix(route.as_ref())
+        {
+            return Ok((partition_key.clone(), row_key(row)?));
+        }
+        let (route, row) = self.table.split(key)?;
+        let partition_key: Arc<str> = self.table.partition_key(route)?.into();
+        self.last = Some((Bytes::copy_from_slice(route), partition_key.clone()));
+        Ok((partition_key, row_key(row)?))
+    }
+}
+
 struct RecordScan<'a> {
     table: &'a Table,
     range: KeyRange,
@@ -127,6 +150,7 @@ impl PartitionScan for RecordScan<'_> {
         if let Some(after) = after {
             range.start = range.start.max(after_key(after));
         }
+        let mut names = Names { table: self.table, last: None };
         let mut rows = Vec::new();
         let (mut examined, mut bytes) = (0, 0);
         loop {
@@ -135,17 +159,19 @@ impl PartitionScan for RecordScan<'_> {
             let page = view.scan(Space::ITEMS, &range, Direction::Forward, asked).await?;
             examined += page.items.len();
             self.examined.fetch_add(page.items.len() as u64, Ordering::Relaxed);
-            for (key, item) in page.items {
-                let (partition_key, row_key) = self.table.names(&key)?;
+            for (mut key, item) in page.items {
+                let (partition_key, row_key) = names.of(&key)?;
                 let (version, payload) = (item.version, item.payload);
                 let record = Record { partition_key, row_key, version, payload };
                 if self.query.filter.as_ref().is_none_or(|filter| filter(&record)) {
-                    let sort_key = key.slice(PREFIX_BYTES..);
                     bytes += key.len() + record.payload.len();
-                    rows.push((sort_key.clone(), record));
-                    if rows.len() >= limit.items || bytes >= limit.bytes {
-                        return Ok(RowPage { rows, bytes, next: Some(sort_key) });
+                    key.advance(PREFIX_BYTES);
+                    if rows.len() + 1 >= limit.items || bytes >= limit.bytes {
+                        let next = Some(key.clone());
+                        rows.push((key, record));
+                        return Ok(RowPage { rows, bytes, next });
                     }
+                    rows.push((key, record));
                 }
             }
             match page.next.map(|last| last.slice(PREFIX_BYTES..)) {

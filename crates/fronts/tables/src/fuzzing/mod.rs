@@ -201,7 +201,7 @@ fn refused(fault: &Fault) {
 fn call() -> Call {
     let request = request(Method::POST, "/dev/$batch", "", &[]);
     let address = Address::of(&request, &Accounts::new()).expect("the path names an account");
-    let request_id = request.id.to_string();
+    let request_id = request.id.to_string().into();
     Call { address, access: Access::Owner, wishes: Wishes::NONE, request_id, received_ms: 0 }
 }
 

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::value::{EdmType, Value};
-use crate::date::{Fraction, format_iso8601};
+use crate::date::{Fraction, write_iso8601};
 
 /// How much an answer says about its own types and addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +50,15 @@ impl Metadata {
 
 /// Writes text between quotation marks, escaped.
 pub fn write_string(out: &mut Vec<u8>, text: &str) {
+    let is_plain = |byte: u8| byte >= 0x20 && byte != b'"' && byte != b'\\';
+    // Without a way out in the middle the compiler looks at many bytes at once; most text is plain.
+    if text.bytes().fold(true, |plain, byte| plain & is_plain(byte)) {
+        out.reserve(text.len() + 2);
+        out.push(b'"');
+        out.extend_from_slice(text.as_bytes());
+        out.push(b'"');
+        return;
+    }
     // Writing to memory can't fail.
     let _ = serde_json::to_writer(out, text);
 }
@@ -70,18 +79,22 @@ pub fn write_null(out: &mut Vec<u8>, name: &str) {
 /// Writes `"name":value`, after a note on its type if the level wants one and JSON alone doesn't tell it.
 pub fn write_property(out: &mut Vec<u8>, name: &str, value: &Value<'_>, level: Metadata) {
     if level != Metadata::None && needs_note(value) {
-        write_string(out, &format!("{name}@odata.type"));
-        let _ = write!(out, ":\"{}\",", value.kind().name());
+        write_string(out, name);
+        // The note stands inside of the quotation marks.
+        out.pop();
+        out.extend_from_slice(b"@odata.type\":\"");
+        out.extend_from_slice(value.kind().name().as_bytes());
+        out.extend_from_slice(b"\",");
     }
     write_string(out, name);
     out.push(b':');
     match value {
         Value::Boolean(value) => out.extend_from_slice(if *value { b"true" } else { b"false" }),
-        Value::Int32(value) => {
-            let _ = write!(out, "{value}");
-        }
+        Value::Int32(value) => write_integer(out, i64::from(*value)),
         Value::Int64(value) => {
-            let _ = write!(out, "\"{value}\"");
+            out.push(b'"');
+            write_integer(out, *value);
+            out.push(b'"');
         }
         Value::Double(value) => write_double(out, *value),
         Value::String(text) => write_string(out, text),
@@ -89,12 +102,19 @@ pub fn write_property(out: &mut Vec<u8>, name: &str, value: &Value<'_>, level: M
             let _ = write!(out, "\"{guid}\"");
         }
         Value::DateTime(ticks) => {
-            let _ = write!(out, "\"{}\"", format_iso8601(*ticks, Fraction::Shortest));
+            out.push(b'"');
+            write_iso8601(out, *ticks, Fraction::Shortest);
+            out.push(b'"');
         }
         Value::Binary(bytes) => {
             let _ = write!(out, "\"{}\"", STANDARD.encode(bytes));
         }
     }
+}
+
+fn write_integer(out: &mut Vec<u8>, value: i64) {
+    // Writing to memory can't fail.
+    let _ = serde_json::to_writer(out, &value);
 }
 
 fn needs_note(value: &Value<'_>) -> bool {
@@ -148,6 +168,21 @@ mod tests {
                 let read = read_entity(&out).unwrap();
                 assert_eq!(read, [("Na\"me".into(), value.clone())]);
             }
+        }
+    }
+
+    #[test]
+    fn text_is_escaped_wherever_it_must_be() {
+        let text = |text: &str| {
+            let mut out = Vec::new();
+            write_string(&mut out, text);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(text(""), r#""""#);
+        assert_eq!(text("plain ä😀\u{7f}"), "\"plain ä😀\u{7f}\"");
+        for byte in 0..0x80u8 {
+            let one = format!("some text before {} and behind", char::from(byte));
+            assert_eq!(text(&one), serde_json::to_string(&one).unwrap());
         }
     }
 

@@ -1,0 +1,45 @@
+//! Measures a front against the emulator. Fails if a bound is missed. Run by `cargo xtask bench-compare FRONT`.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use lazuli_bench::compare::{Options, Result, tables};
+
+const ENTITIES: u64 = 1_000_000;
+const ENTITIES_FEW: u64 = 10_000;
+const SECONDS: u64 = 4;
+
+fn main() -> ExitCode {
+    match options().and_then(|options| tables::run(&options)) {
+        Ok(report) => {
+            println!("{report}");
+            if report.is_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(message) => {
+            eprintln!("compare: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn options() -> Result<Options> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let value = |name: &str| {
+        let at = words.iter().position(|word| word == name)?;
+        words.get(at + 1).cloned()
+    };
+    let path = |name: &str| value(name).map(Into::into).ok_or(format!("{name} needs a value"));
+    let number = |name: &str, or: u64| {
+        let text = value(name).map_or(Ok(or), |text| text.parse());
+        text.map_err(|_| format!("{name} needs a number"))
+    };
+    Ok(Options {
+        binary: path("--binary")?,
+        azurite: path("--azurite")?,
+        folder: path("--folder")?,
+        time: Duration::from_secs(number("--seconds", SECONDS)?),
+        entities: number("--entities", ENTITIES)?,
+        entities_few: ENTITIES_FEW,
+        only: value("--only"),
+    })
+}

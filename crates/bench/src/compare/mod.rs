@@ -1,0 +1,42 @@
+//! A front against the emulator that people would use instead: both started here, both given the same requests by the
+//! same load generator, in turns. Run by `cargo xtask bench-compare FRONT`.
+//!
+//! `server` starts, watches and ends the two; `connection` is one HTTP connection; `load` keeps many of them busy;
+//! `report` is the table with its bounds. What is sent is a front's own: `tables`.
+
+mod connection;
+mod load;
+mod report;
+mod server;
+mod signature;
+pub mod tables;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What went wrong, for a person to read.
+pub type Result<T = ()> = std::result::Result<T, String>;
+
+/// What is compared, and how long.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Our program.
+    pub binary: PathBuf,
+    /// The emulator's script, for `node`.
+    pub azurite: PathBuf,
+    /// Where both keep their data: on the disk that counts.
+    pub folder: PathBuf,
+    /// How long one figure is measured.
+    pub time: Duration,
+    /// The size of the large table, and of the small one that it is compared with.
+    pub entities: u64,
+    pub entities_few: u64,
+    /// Only the operation of this name, without the bounds of all others.
+    pub only: Option<String>,
+}
+
+impl Options {
+    fn wants(&self, name: &str) -> bool {
+        self.only.as_deref().is_none_or(|only| only == name)
+    }
+}

@@ -1,0 +1,122 @@
+//! The two servers, as processes whose time and memory can be read.
+
+use std::fs::File;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::{Options, Result};
+
+/// How long a server may take to start with the data that it has.
+const START_WAIT: Duration = Duration::from_secs(120);
+const START_LOOK: Duration = Duration::from_millis(1);
+
+/// A server has settled when it uses less than this share of a core over this time.
+const SETTLED_SHARE: f64 = 0.03;
+const SETTLED_LOOK: Duration = Duration::from_millis(400);
+/// How long is waited for that.
+const SETTLED_WAIT: Duration = Duration::from_secs(30);
+
+/// Which of the two, and how it is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Ours, an answer means that the bytes are on disk.
+    Synced,
+    /// Ours, an answer means that the operating system has the bytes.
+    Relaxed,
+    Azurite,
+}
+
+pub(super) struct Server {
+    child: Child,
+    pub(super) address: SocketAddr,
+    /// From its start until it took a connection.
+    pub(super) started: Duration,
+}
+
+impl Server {
+    pub(super) fn start(kind: Kind, options: &Options, folder: &Path) -> Result<Self> {
+        std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+        let address = free_address()?;
+        let log = File::create(folder.join("server.log")).map_err(|error| error.to_string())?;
+        let mut command = command(kind, options, folder, address)?;
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        let start = Instant::now();
+        let child = command.spawn().map_err(|error| format!("{command:?}: {error}"))?;
+        let mut server = Self { child, address, started: Duration::ZERO };
+        while TcpStream::connect(address).is_err() {
+            if start.elapsed() > START_WAIT || !matches!(server.child.try_wait(), Ok(None)) {
+                return Err(format!("{kind:?} did not start: see {}", folder.display()));
+            }
+            std::thread::sleep(START_LOOK);
+        }
+        server.started = start.elapsed();
+        Ok(server)
+    }
+
+    /// The processor time that it has used so far.
+    pub(super) fn cpu(&self) -> Duration {
+        let folder = format!("/proc/{}/task", self.child.id());
+        let Ok(threads) = std::fs::read_dir(folder) else { return Duration::ZERO };
+        let time = |thread: std::fs::DirEntry| {
+            let times = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            times.split(' ').next()?.parse().ok().map(Duration::from_nanos)
+        };
+        threads.filter_map(|thread| time(thread.ok()?)).sum()
+    }
+
+    /// Its resident memory, in bytes.
+    pub(super) fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let status = status.unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse().ok());
+        kilobytes.unwrap_or(0) * 1024
+    }
+
+    /// Waits until it has done what it does behind the requests: compactions, or saving its whole state.
+    pub(super) fn settle(&self) {
+        let start = Instant::now();
+        while start.elapsed() < SETTLED_WAIT {
+            let before = self.cpu();
+            std::thread::sleep(SETTLED_LOOK);
+            let used = self.cpu().saturating_sub(before);
+            if used.as_secs_f64() < SETTLED_LOOK.as_secs_f64() * SETTLED_SHARE {
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Both fail only if the server is gone already, which is what we want.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn command(kind: Kind, options: &Options, folder: &Path, address: SocketAddr) -> Result<Command> {
+    let port = address.port().to_string();
+    if kind == Kind::Azurite {
+        let mut command = Command::new("node");
+        command.arg(&options.azurite).args(["--silent", "--loose", "--skipApiVersionCheck"]);
+        command.arg("--disableTelemetry").arg("--location").arg(folder.join("data"));
+        command.args(["--tablePort", &port]);
+        for other in ["--blobPort", "--queuePort"] {
+            command.args([other, &free_address()?.port().to_string()]);
+        }
+        return Ok(command);
+    }
+    let durability = if kind == Kind::Relaxed { "relaxed" } else { "synced" };
+    let mut command = Command::new(&options.binary);
+    command.arg("serve").arg("--data").arg(folder.join("data"));
+    command.args(["--table-port", &port, "--admin-port", "0", "--durability", durability]);
+    Ok(command)
+}
+
+fn free_address() -> Result<SocketAddr> {
+    let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    listener.map_err(|error| error.to_string())
+}

@@ -1,0 +1,162 @@
+//! Tables against Azurite: what is measured, in which order, and the bounds.
+
+mod entity;
+mod requests;
+
+use super::load::{self, Figure};
+use super::report::{Bound, Growth, Memory, Report, Row};
+use super::server::{Kind, Server};
+use super::{Options, Result};
+use requests::{Operation, TableRequests};
+
+const CONNECTIONS: [usize; 3] = [1, 16, 64];
+/// At this many most bounds are set.
+const CONNECTIONS_BOUND: usize = 16;
+const COLD_STARTS: usize = 5;
+/// How often the small and the large table take turns.
+const GROWTH_ROUNDS: usize = 3;
+
+/// A table that is filled with entities before it is measured.
+const FILLED: &str = "filled";
+
+const OPERATIONS: [Operation; 6] = [
+    Operation::Insert,
+    Operation::Get,
+    Operation::Merge,
+    Operation::QueryPartition,
+    Operation::FilteredScan,
+    Operation::Transaction,
+];
+
+/// Measures everything. The report says whether the bounds are met.
+pub fn run(options: &Options) -> Result<Report> {
+    let mut report = Report { entities: options.entities, ..Report::default() };
+    cold_starts(options, &mut report)?;
+    let ours = Server::start(Kind::Synced, options, &options.folder.join("ours"))?;
+    let peer = Server::start(Kind::Azurite, options, &options.folder.join("peer"))?;
+    for server in [&ours, &peer] {
+        server.settle();
+    }
+    report.memory_start = Memory { ours: ours.memory(), peer: peer.memory() };
+    for server in [&ours, &peer] {
+        fill(server, options.entities_few)?;
+    }
+    for connections in CONNECTIONS {
+        for operation in OPERATIONS.into_iter().filter(|it| options.wants(it.name())) {
+            let name = format!("{}, {connections} connections", operation.name());
+            let bound = bound(operation, connections);
+            report.rows.push(in_turns(name, bound, operation, connections, options, &ours, &peer)?);
+        }
+    }
+    if options.only.is_some() {
+        return Ok(report);
+    }
+    let relaxed = Server::start(Kind::Relaxed, options, &options.folder.join("relaxed"))?;
+    let name = format!("insert, relaxed, {CONNECTIONS_BOUND} connections");
+    let row =
+        in_turns(name, Bound(8.0), Operation::Insert, CONNECTIONS_BOUND, options, &relaxed, &peer)?;
+    report.rows.push(row);
+    drop(relaxed);
+    growth(options, &ours, &mut report)?;
+    drop(ours);
+    // What it was given so far is small against what it is given now.
+    let (few, many) = (options.entities_few, options.entities);
+    report.entities_peer = requests::fill(&peer, FILLED, few, many)?;
+    report.memory_full.peer = peer.memory();
+    Ok(report)
+}
+
+/// What the issue of this front asks for, as a multiple of the emulator's.
+fn bound(operation: Operation, connections: usize) -> Bound {
+    let least = match (operation, connections) {
+        (Operation::Insert | Operation::Merge, 16) => 4.0,
+        (Operation::Insert | Operation::Merge, 64) => 6.0,
+        (Operation::Transaction | Operation::Get, 16) => 8.0,
+        (Operation::QueryPartition, 16) => 15.0,
+        _ => 0.0,
+    };
+    Bound(least)
+}
+
+/// The first start in a folder creates the data; those that follow find it.
+fn cold_starts(options: &Options, report: &mut Report) -> Result {
+    let folder = |kind: Kind| options.folder.join(format!("start-{kind:?}"));
+    let started = |kind| Ok::<_, String>(Server::start(kind, options, &folder(kind))?.started);
+    report.first_ours = started(Kind::Synced)?;
+    report.first_peer = started(Kind::Azurite)?;
+    for _ in 0..COLD_STARTS {
+        report.starts_ours.push(started(Kind::Synced)?);
+        report.starts_peer.push(started(Kind::Azurite)?);
+    }
+    Ok(())
+}
+
+/// The emulator first, ours right after it, so that whatever else the machine does hits both.
+fn in_turns(
+    name: String,
+    bound: Bound,
+    operation: Operation,
+    connections: usize,
+    options: &Options,
+    ours: &Server,
+    peer: &Server,
+) -> Result<Row> {
+    let theirs = measure(operation, connections, options, peer)?;
+    let figure = measure(operation, connections, options, ours)?;
+    let row = Row { name, bound, ours: figure, peer: theirs };
+    eprintln!("{row}");
+    Ok(row)
+}
+
+fn measure(
+    operation: Operation,
+    connections: usize,
+    options: &Options,
+    server: &Server,
+) -> Result<Figure> {
+    let table = match operation {
+        Operation::Insert | Operation::Transaction => {
+            // A new one for each figure: what was inserted before must not weigh on it.
+            let table = requests::new_table();
+            requests::create(server, &table)?;
+            table
+        }
+        _ => FILLED.to_owned(),
+    };
+    server.settle();
+    load::run(server, connections, options.time, || {
+        TableRequests::new(operation, &table, options.entities_few)
+    })
+}
+
+fn fill(server: &Server, entities: u64) -> Result {
+    requests::create(server, FILLED)?;
+    match requests::fill(server, FILLED, 0, entities)? {
+        reached if reached >= entities => Ok(()),
+        reached => Err(format!("only {reached} of {entities} entities in time")),
+    }
+}
+
+/// The same requests to a server with few entities and to one with many, in turns.
+fn growth(options: &Options, few: &Server, report: &mut Report) -> Result {
+    let folder = options.folder.join("large");
+    let many = Server::start(Kind::Synced, options, &folder)?;
+    fill(&many, options.entities)?;
+    many.settle();
+    report.memory_full.ours = many.memory();
+    for operation in [Operation::Insert, Operation::Get, Operation::QueryPartition] {
+        let (mut small, mut large) = (Vec::new(), Vec::new());
+        for _ in 0..GROWTH_ROUNDS {
+            for (server, entities, figures) in
+                [(few, options.entities_few, &mut small), (&many, options.entities, &mut large)]
+            {
+                server.settle();
+                figures.push(load::run(server, CONNECTIONS_BOUND, options.time, || {
+                    TableRequests::new(operation, FILLED, entities)
+                })?);
+            }
+        }
+        report.growth.push(Growth { name: operation.name().to_owned(), few: small, many: large });
+    }
+    Ok(())
+}

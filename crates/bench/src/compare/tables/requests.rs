@@ -1,0 +1,270 @@
+//! The requests of each operation, as the SDKs send them.
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::entity::{self, ENTITIES_PER_PARTITION};
+use crate::compare::Result;
+use crate::compare::connection::Connection;
+use crate::compare::load::Requests;
+use crate::compare::server::Server;
+use crate::compare::signature::{ACCOUNT, Signer};
+
+const TRANSACTION_ENTITIES: u64 = 100;
+/// Inserts are spread over so many partitions.
+const INSERT_PARTITIONS: u64 = 64;
+/// One entity in so many is found by a filtered scan.
+const SCAN_SHARE: u64 = 1_000;
+const FILL_CONNECTIONS: u64 = 4;
+/// How long filling may take: the emulator gets slower with every entity.
+const FILL_WAIT: Duration = Duration::from_secs(240);
+
+const BOUNDARY: &str = "batch_7a1b";
+const CHANGES: &str = "changeset_7a1b";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    Insert,
+    Get,
+    Merge,
+    /// All entities of one partition: one page.
+    QueryPartition,
+    /// A condition on a property, over the whole table.
+    FilteredScan,
+    /// A hundred inserts.
+    Transaction,
+}
+
+impl Operation {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Insert => "insert",
+            Self::Get => "get",
+            Self::Merge => "merge",
+            Self::QueryPartition => "query partition",
+            Self::FilteredScan => "filtered scan",
+            Self::Transaction => "transaction",
+        }
+    }
+}
+
+/// What one connection sends.
+pub(super) struct TableRequests {
+    operation: Operation,
+    table: String,
+    entities: u64,
+    /// Makes the keys of new entities unlike those of all other connections and runs.
+    nonce: u64,
+    signer: Signer,
+    text: String,
+}
+
+/// A number that was not given out before.
+fn nonce() -> u64 {
+    static NONCE: AtomicU64 = AtomicU64::new(0);
+    NONCE.fetch_add(1, Ordering::Relaxed)
+}
+
+/// The name of a table that there is not yet.
+pub(super) fn new_table() -> String {
+    format!("empty{}", nonce())
+}
+
+impl TableRequests {
+    pub(super) fn new(operation: Operation, table: &str, entities: u64) -> Result<Self> {
+        Ok(Self {
+            operation,
+            table: table.to_owned(),
+            entities,
+            nonce: nonce(),
+            signer: Signer::new()?,
+            text: String::new(),
+        })
+    }
+
+    /// A number without order, below the number of entities.
+    fn any(&self, turn: u64) -> u64 {
+        let mixed = (turn ^ self.nonce << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed ^ mixed >> 32) % self.entities
+    }
+
+    fn insert(&mut self, turn: u64, request: &mut Vec<u8>) {
+        let partition = format!("i{:04}", turn % INSERT_PARTITIONS);
+        let row = format!("{:06}-{turn:08}", self.nonce);
+        self.text.clear();
+        entity::write(&mut self.text, &partition, &row, turn);
+        let path = format!("/{}", self.table);
+        head(&mut self.signer, request, "POST", &path, "", "application/json", self.text.len());
+        request.extend_from_slice(self.text.as_bytes());
+    }
+
+    fn merge(&mut self, turn: u64, request: &mut Vec<u8>) {
+        let path = self.entity_path(turn);
+        let body = format!("{{\"Count\":{turn}}}");
+        head(&mut self.signer, request, "PATCH", &path, "", "application/json", body.len());
+        // The head ends with an empty line, before which this goes.
+        request.truncate(request.len() - 2);
+        request.extend_from_slice(b"if-match: *\r\n\r\n");
+        request.extend_from_slice(body.as_bytes());
+    }
+
+    fn entity_path(&self, turn: u64) -> String {
+        let (partition, row) = entity::keys(self.any(turn));
+        format!("/{}(PartitionKey='{partition}',RowKey='{row}')", self.table)
+    }
+
+    fn query(&mut self, filter: &str, request: &mut Vec<u8>) {
+        let path = format!("/{}()", self.table);
+        let query = format!("?$filter={}", filter.replace(' ', "%20").replace('\'', "%27"));
+        head(&mut self.signer, request, "GET", &path, &query, "application/json", 0);
+    }
+}
+
+impl Requests for TableRequests {
+    fn write(&mut self, turn: u64, request: &mut Vec<u8>) {
+        match self.operation {
+            Operation::Insert => self.insert(turn, request),
+            Operation::Merge => self.merge(turn, request),
+            Operation::Get => {
+                let path = self.entity_path(turn);
+                head(&mut self.signer, request, "GET", &path, "", "application/json", 0);
+            }
+            Operation::QueryPartition => {
+                let partition = entity::partition(self.any(turn) / ENTITIES_PER_PARTITION);
+                self.query(&format!("PartitionKey eq '{partition}'"), request);
+            }
+            Operation::FilteredScan => {
+                let count = self.any(turn) % SCAN_SHARE;
+                self.query(&format!("Count eq {count}"), request);
+            }
+            Operation::Transaction => {
+                let partition = format!("t{:06}-{turn:08}", self.nonce);
+                let rows =
+                    (0..TRANSACTION_ENTITIES).map(|n| (partition.clone(), format!("r{n:06}"), n));
+                transaction(&mut self.signer, &self.table, &mut self.text, rows, request);
+            }
+        }
+    }
+
+    fn is_expected(&self, status: u16, body: &[u8]) -> bool {
+        match self.operation {
+            Operation::Insert | Operation::Merge => status == 204,
+            Operation::Get | Operation::FilteredScan => status == 200,
+            // A page that lacks entities would be quick for the wrong reason.
+            Operation::QueryPartition => {
+                status == 200 && body.len() > 100 * ENTITIES_PER_PARTITION as usize
+            }
+            Operation::Transaction => status == 202 && has_succeeded(body),
+        }
+    }
+}
+
+/// The answer to a transaction is 202 whatever became of it; the parts say more, and a failure is the only part.
+fn has_succeeded(body: &[u8]) -> bool {
+    body.windows(12).filter(|word| word == b"HTTP/1.1 204").count() == TRANSACTION_ENTITIES as usize
+}
+
+fn head(
+    signer: &mut Signer,
+    request: &mut Vec<u8>,
+    method: &str,
+    path: &str,
+    query: &str,
+    content: &str,
+    length: usize,
+) {
+    let path = format!("/{ACCOUNT}{path}");
+    let (date, signature) = signer.sign(&path);
+    let head = format!(
+        "{method} {path}{query} HTTP/1.1\r\nhost: 127.0.0.1\r\nx-ms-date: {date}\r\n\
+         x-ms-version: 2019-02-02\r\nauthorization: SharedKeyLite {ACCOUNT}:{signature}\r\n\
+         accept: application/json;odata=minimalmetadata\r\ndataserviceversion: 3.0\r\n\
+         prefer: return-no-content\r\ncontent-type: {content}\r\ncontent-length: {length}\r\n\r\n",
+    );
+    request.extend_from_slice(head.as_bytes());
+}
+
+/// A transaction of inserts.
+fn transaction(
+    signer: &mut Signer,
+    table: &str,
+    body: &mut String,
+    entities: impl Iterator<Item = (String, String, u64)>,
+    request: &mut Vec<u8>,
+) {
+    body.clear();
+    // Writing to a string does not fail, here and below.
+    let _ =
+        write!(body, "--{BOUNDARY}\r\nContent-Type: multipart/mixed; boundary={CHANGES}\r\n\r\n");
+    for (partition, row, number) in entities {
+        let _ = write!(
+            body,
+            "--{CHANGES}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n\
+             POST http://127.0.0.1/{ACCOUNT}/{table} HTTP/1.1\r\nContent-Type: application/json\r\n\
+             Accept: application/json;odata=minimalmetadata\r\nPrefer: return-no-content\r\n\
+             DataServiceVersion: 3.0\r\n\r\n"
+        );
+        entity::write(body, &partition, &row, number);
+        body.push_str("\r\n");
+    }
+    let _ = write!(body, "--{CHANGES}--\r\n--{BOUNDARY}--\r\n");
+    let content = format!("multipart/mixed; boundary={BOUNDARY}");
+    head(signer, request, "POST", "/$batch", "", &content, body.len());
+    request.extend_from_slice(body.as_bytes());
+}
+
+/// Creates a table.
+pub(super) fn create(server: &Server, table: &str) -> Result {
+    let body = format!("{{\"TableName\":\"{table}\"}}");
+    let mut request = Vec::new();
+    head(&mut Signer::new()?, &mut request, "POST", "/Tables", "", "application/json", body.len());
+    request.extend_from_slice(body.as_bytes());
+    block_on(async {
+        let mut connection = Connection::open(server.address).await?;
+        match connection.exchange(&request).await? {
+            (201 | 204, _) => Ok(()),
+            (status, body) => Err(format!("create: {status} {}", String::from_utf8_lossy(body))),
+        }
+    })
+}
+
+/// Fills a table that has `from` entities up to `to`. Says how many it has when that is done or takes too long.
+pub(super) fn fill(server: &Server, table: &str, from: u64, to: u64) -> Result<u64> {
+    let next = AtomicU64::new(from);
+    let end = Instant::now() + FILL_WAIT;
+    let write = async || {
+        let mut connection = Connection::open(server.address).await?;
+        let mut signer = Signer::new()?;
+        let (mut request, mut body) = (Vec::new(), String::new());
+        while Instant::now() < end {
+            let first = next.fetch_add(TRANSACTION_ENTITIES, Ordering::Relaxed);
+            if first >= to {
+                break;
+            }
+            request.clear();
+            let entities = (first..first + TRANSACTION_ENTITIES).map(|number| {
+                let (partition, row) = entity::keys(number);
+                (partition, row, number)
+            });
+            transaction(&mut signer, table, &mut body, entities, &mut request);
+            let (status, answer) = connection.exchange(&request).await?;
+            if status != 202 || !has_succeeded(answer) {
+                return Err(format!("fill: {status} {}", String::from_utf8_lossy(answer)));
+            }
+        }
+        Ok(())
+    };
+    block_on(async {
+        let writers: [_; FILL_CONNECTIONS as usize] = std::array::from_fn(|_| write());
+        let [a, b, c, d] = writers;
+        let (a, b, c, d) = tokio::join!(a, b, c, d);
+        a.and(b).and(c).and(d)
+    })?;
+    Ok(next.into_inner().min(to))
+}
+
+fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| error.to_string())?.block_on(future)
+}

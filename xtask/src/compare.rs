@@ -1,0 +1,40 @@
+//! `cargo xtask bench-compare FRONT`: a front against the emulator, in release mode, with one load generator.
+//!
+//! The load generator starts and ends both servers itself, because it reads their time and memory; here everything is
+//! only built and installed.
+
+use std::process::Command;
+
+use crate::arguments::Arguments;
+use crate::workspace::Workspace;
+use crate::{Failure, Result, emulator, process};
+
+const FRONTS: &[&str] = &["tables"];
+
+pub(crate) fn run(mut arguments: Arguments) -> Result {
+    let front = arguments.word().unwrap_or_default();
+    let seconds = arguments.number("--seconds")?;
+    let entities = arguments.number("--entities")?;
+    let only = arguments.value("--only")?;
+    arguments.finish()?;
+    if !FRONTS.contains(&front.as_str()) {
+        return Err(Failure::Usage(format!("the fronts are: {}", FRONTS.join(", "))));
+    }
+    let workspace = Workspace::load()?;
+    let azurite = emulator::install(&workspace)?;
+    let server = workspace.release_program("lazuli")?;
+    let load = workspace.release_program("compare")?;
+    let folder = workspace.scratch.join("bench-compare");
+    process::fresh_folder(&folder)?;
+    let mut command = Command::new(load);
+    command.arg("--binary").arg(server).arg("--azurite").arg(azurite).arg("--folder").arg(folder);
+    for (name, number) in [("--seconds", seconds), ("--entities", entities)] {
+        if let Some(number) = number {
+            command.args([name, &number.to_string()]);
+        }
+    }
+    if let Some(only) = only {
+        command.args(["--only", &only]);
+    }
+    process::run(&mut command)
+}
