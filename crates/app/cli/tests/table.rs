@@ -196,7 +196,10 @@ fn files_are_replaced_only_if_asked() {
     let csv = std::fs::read_to_string(folder.path().join("out.csv")).unwrap();
     assert_eq!(csv, "PartitionKey,RowKey\n");
     server.command(&["table", "import", "empty", "out.csv"]);
-    assert_eq!(run(folder.path(), &["table", "export", "missing", "x"]).status.code(), Some(1));
+    let missing = run(folder.path(), &["table", "export", "missing", "x.jsonl"]);
+    assert_eq!(stderr(&missing), "error: The table specified does not exist (TableNotFound)\n");
+    assert!(!folder.path().join("x.jsonl.progress").exists(), "there is nothing to go on with");
+    assert!(!folder.path().join("x.jsonl.part").exists());
 }
 
 #[test]

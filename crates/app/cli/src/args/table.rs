@@ -15,6 +15,7 @@ pub(crate) enum TableCommand {
     List(#[command(flatten)] Service),
     /// Create a table
     Create {
+        /// 3 to 63 letters and digits, beginning with a letter
         name: String,
         /// Spread the partition keys by their hash: for keys that grow, such as times. An option of Lazuli
         #[arg(long)]
@@ -75,6 +76,7 @@ impl Format {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Export {
+    /// The table
     pub(crate) table: String,
     /// The file to write; `-` is standard output
     #[arg(default_value = "-")]
@@ -124,6 +126,7 @@ impl Mode {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Import {
+    /// The table
     pub(crate) table: String,
     /// The file to read; `-` is standard input
     #[arg(default_value = "-")]

@@ -160,7 +160,14 @@ fn to_file(work: &mut Work, export: &Export, format: Format) -> Result<()> {
     let part = beside(&export.file, ".part");
     let mut lines = open_part(&part, work.at.bytes)?;
     work.progress.save(work.at.to_json())?;
-    work.pages(&mut lines, |file| file.sync_data())?;
+    if let Err(failure) = work.pages(&mut lines, |file| file.sync_data()) {
+        if work.at.entities == 0 {
+            // There is nothing to go on with.
+            work.progress.remove()?;
+            std::fs::remove_file(&part).map_err(|error| cannot_write(&error))?;
+        }
+        return Err(failure);
+    }
     match format {
         Format::Jsonl => rename(&part, &export.file)?,
         Format::Csv => {

@@ -138,7 +138,7 @@ fn outcome(
 fn all_made(content_type: &str, body: &[u8]) -> Option<usize> {
     let outer = parts(body, boundary(content_type).ok()?, 1).ok()?;
     let part = outer.first()?;
-    let inner = boundary(part.headers.get("content-type")?.to_str().ok()?).ok()?;
+    let inner = boundary(part.header("content-type")?).ok()?;
     let answers = parts(part.body, inner, ANSWER_PARTS_MAX).ok()?;
     let made = |body: &[u8]| body.trim_ascii_start().starts_with(b"HTTP/1.1 2");
     answers.iter().all(|answer| made(answer.body)).then_some(answers.len())
