@@ -4,7 +4,9 @@
 //! timestamp, so timestamps grow with every write and an ETag can be turned back into the version it stands for.
 
 use lazuli_engine::Lsn;
-use lazuli_http::date::{Fraction, TICKS_PER_MILLI, format_iso8601, parse_iso8601};
+use lazuli_http::date::{
+    Fraction, ISO8601_BYTES_MAX, TICKS_PER_MILLI, format_iso8601, iso8601_seven, parse_iso8601,
+};
 
 use crate::error::{Code, Fault, Result};
 
@@ -39,26 +41,24 @@ pub(crate) fn timestamp(version: Lsn) -> i64 {
     millis.saturating_mul(TICKS_PER_MILLI).saturating_add(i64::from(version.counter()))
 }
 
-pub(crate) fn timestamp_text(version: Lsn) -> String {
-    format_iso8601(timestamp(version), Fraction::Seven)
+/// The timestamp as answers write it.
+pub(crate) fn stamp(version: Lsn) -> [u8; ISO8601_BYTES_MAX] {
+    iso8601_seven(timestamp(version))
 }
 
 pub(crate) fn etag(version: Lsn) -> String {
-    format!("W/\"datetime'{}'\"", timestamp_text(version).replace(':', "%3A"))
+    let stamp = format_iso8601(timestamp(version), Fraction::Seven);
+    format!("W/\"datetime'{}'\"", stamp.replace(':', "%3A"))
 }
 
-/// Writes the ETag of a version as a JSON string, from its timestamp as it was written before.
-pub(crate) fn write_etag_json(out: &mut Vec<u8>, timestamp: &[u8]) {
+/// Writes the ETag as a JSON string, from the timestamp: its colons, at two places, are escaped in it.
+pub(crate) fn write_etag_json(out: &mut Vec<u8>, stamp: &[u8; ISO8601_BYTES_MAX]) {
     out.extend_from_slice(b"\"W/\\\"datetime'");
-    for part in timestamp.split_inclusive(|byte| *byte == b':') {
-        match part.strip_suffix(b":") {
-            Some(part) => {
-                out.extend_from_slice(part);
-                out.extend_from_slice(b"%3A");
-            }
-            None => out.extend_from_slice(part),
-        }
-    }
+    out.extend_from_slice(&stamp[..13]);
+    out.extend_from_slice(b"%3A");
+    out.extend_from_slice(&stamp[14..16]);
+    out.extend_from_slice(b"%3A");
+    out.extend_from_slice(&stamp[17..]);
     out.extend_from_slice(b"'\\\"\"");
 }
 
@@ -74,6 +74,14 @@ fn version(inner: &str) -> Option<Lsn> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_etag_in_json_is_the_one_in_headers() {
+        let version = Lsn(Lsn::at_ms(1_715_000_000_123).0 + 7);
+        let mut out = Vec::new();
+        write_etag_json(&mut out, &stamp(version));
+        assert_eq!(String::from_utf8(out).unwrap(), format!("{:?}", etag(version)));
+    }
 
     #[test]
     fn an_etag_stands_for_one_version() {

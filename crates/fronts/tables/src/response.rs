@@ -8,7 +8,7 @@ use lazuli_shapes::record::Record;
 use crate::Call;
 use crate::entity::{PARTITION_KEY, Properties, ROW_KEY, TIMESTAMP};
 use crate::error::Result;
-use crate::etag::{etag, timestamp, timestamp_text, write_etag_json};
+use crate::etag::{etag, stamp, timestamp, write_etag_json};
 
 /// An answer with JSON in it.
 pub(crate) fn json(status: StatusCode, call: &Call, body: Vec<u8>) -> Response {
@@ -154,12 +154,12 @@ fn write_entity_members(
     select: Option<&[String]>,
 ) -> Result<()> {
     let level = call.wishes.metadata;
-    let stamp = timestamp_text(record.version);
+    let stamp = stamp(record.version);
     match level {
         Metadata::None => {}
         Metadata::Minimal => {
             out.extend_from_slice(b"\"odata.etag\":");
-            write_etag_json(out, stamp.as_bytes());
+            write_etag_json(out, &stamp);
             out.push(b',');
         }
         Metadata::Full => {
@@ -204,12 +204,14 @@ fn write_entity_members(
 }
 
 /// Only the fullest level notes the type of the timestamp: the others know it.
-fn write_timestamp(out: &mut Vec<u8>, stamp: &str, level: Metadata) {
+fn write_timestamp(out: &mut Vec<u8>, stamp: &[u8], level: Metadata) {
     if level == Metadata::Full {
         write_text_property(out, "Timestamp@odata.type", "Edm.DateTime");
         out.push(b',');
     }
-    write_text_property(out, TIMESTAMP, stamp);
+    out.extend_from_slice(b"\"Timestamp\":\"");
+    out.extend_from_slice(stamp);
+    out.push(b'"');
 }
 
 /// A property of a stored entity by name, the keys and the timestamp included.

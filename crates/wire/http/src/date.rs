@@ -79,11 +79,23 @@ pub fn format_iso8601(ticks: i64, fraction: Fraction) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// The longest date that is written.
+/// The longest date that is written: one with all seven digits.
 pub const ISO8601_BYTES_MAX: usize = 28;
 
-/// As [`format_iso8601`], behind what `out` holds. Answers are full of dates, so no digit takes a detour.
+/// As [`format_iso8601`], behind what `out` holds.
 pub fn write_iso8601(out: &mut Vec<u8>, ticks: i64, fraction: Fraction) {
+    let text = iso8601_seven(ticks);
+    if fraction == Fraction::Seven {
+        out.extend_from_slice(&text);
+        return;
+    }
+    let digits = text[20..27].iter().rposition(|digit| *digit != b'0');
+    out.extend_from_slice(&text[..digits.map_or(19, |last| 21 + last)]);
+    out.push(b'Z');
+}
+
+/// A date with all seven digits. Answers are full of them, so no digit takes a detour.
+pub fn iso8601_seven(ticks: i64) -> [u8; ISO8601_BYTES_MAX] {
     let seconds = ticks.div_euclid(TICKS_PER_SECOND);
     let rest = ticks.rem_euclid(TICKS_PER_SECOND);
     let (year, month, day) = civil_from_days(seconds.div_euclid(SECONDS_PER_DAY));
@@ -96,16 +108,7 @@ pub fn write_iso8601(out: &mut Vec<u8>, ticks: i64, fraction: Fraction) {
     put_digits(&mut text[14..16], minute);
     put_digits(&mut text[17..19], second);
     put_digits(&mut text[20..27], rest);
-    if fraction == Fraction::Seven {
-        out.extend_from_slice(&text);
-        return;
-    }
-    let mut end = 27;
-    while text[end - 1] == b'0' && end > 20 {
-        end -= 1;
-    }
-    out.extend_from_slice(&text[..if rest == 0 { 19 } else { end }]);
-    out.push(b'Z');
+    text
 }
 
 fn put_digits(out: &mut [u8], mut number: i64) {
