@@ -6,16 +6,17 @@ use crate::{Failure, Result, process};
 
 const PACKAGE: &str = "lazuli-bench";
 
-/// The load generators of other commands, which live beside the benchmarks.
-const NOT_HERE: &[&str] = &["compare", "crash"];
+/// The load generator of `cargo xtask bench-compare`, which lives beside the benchmarks.
+const NOT_HERE: &str = "compare";
 
 pub(crate) fn run(mut arguments: Arguments) -> Result {
     let only = arguments.word();
     arguments.finish()?;
     let workspace = Workspace::load()?;
-    let programs = workspace.targets("bin").into_iter().filter(|(package, target)| {
-        package.name == PACKAGE && !NOT_HERE.contains(&target.name.as_str())
-    });
+    let programs = workspace
+        .targets("bin")
+        .into_iter()
+        .filter(|(package, target)| package.name == PACKAGE && target.name != NOT_HERE);
     let names: Vec<&str> = programs.map(|(_, target)| target.name.as_str()).collect();
     let chosen: Vec<&str> = match &only {
         None => names.clone(),

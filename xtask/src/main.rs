@@ -74,7 +74,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "crash",
         usage: "[--rounds N]",
-        what: "kill -9 under 16 writers, restart, look for every answered write",
+        what: "kill -9 under 16 connections, restart, look for every answered write",
         run: crash::run,
     },
     Command {

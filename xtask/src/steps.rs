@@ -54,7 +54,11 @@ const STEPS: &[Step] = &[
         proves: "the same tests say the same of the emulator, but for the known gaps",
         run: tables_azurite,
     },
-    Step { name: "crash", proves: "no answered write is lost by kill -9", run: crash_rounds },
+    Step {
+        name: "crash",
+        proves: "kill -9 loses no answered write and tears no transaction",
+        run: crash_rounds,
+    },
 ];
 
 pub(crate) fn run(mut arguments: Arguments) -> Result {

@@ -27,6 +27,7 @@ const FRONTS: &str = "crates/fronts/";
 const APP: &str = "crates/app/";
 const SIM: &str = "crates/sim";
 const BENCH: &str = "crates/bench";
+const TRIAL: &str = "crates/trial";
 const XTASK: &str = "xtask";
 
 const LAYERS: &[Layer] = &[
@@ -95,6 +96,12 @@ const LAYERS: &[Layer] = &[
         may_name: &[SHAPES, ENGINE, SHARDMAP, STORE, ENV, STORES, WIRE],
         tests_may_name: &[],
         why: "benchmarks measure core and stores from inside, fronts and the server over the wire",
+    },
+    Layer {
+        folder: TRIAL,
+        may_name: &[ENV, WIRE],
+        tests_may_name: &[],
+        why: "a trial knows the server as strangers do: as a process, over the wire",
     },
     Layer {
         folder: XTASK,

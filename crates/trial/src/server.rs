@@ -16,7 +16,7 @@ const STOP_WAIT: Duration = Duration::from_secs(20);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-pub(crate) struct Server {
+pub struct Server {
     child: Child,
     address: SocketAddr,
     log: PathBuf,
@@ -24,7 +24,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts a server on the data in `folder` and waits until it accepts.
-    pub(crate) fn start(binary: &Path, folder: &Path) -> Result<Self> {
+    pub fn start(binary: &Path, folder: &Path) -> Result<Self> {
         let ready = folder.join("ready.json");
         // The file of the life before must not be mistaken for that of this one.
         let _ = std::fs::remove_file(&ready);
@@ -58,12 +58,26 @@ impl Server {
         Err(self.failure("was not ready in time"))
     }
 
-    pub(crate) fn address(&self) -> SocketAddr {
+    pub fn address(&self) -> SocketAddr {
         self.address
     }
 
+    /// How much memory the process has, in KiB.
+    pub fn resident_kib(&self) -> Result<u64> {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let word = line.and_then(|line| line.split_whitespace().next());
+        word.and_then(|word| word.parse().ok()).ok_or(format!("no VmRSS in {path}"))
+    }
+
+    /// What the server has said so far.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
     /// SIGKILL: no destructor, no flush, no farewell.
-    pub(crate) fn kill(mut self) -> Result {
+    pub fn kill(mut self) -> Result {
         if let Ok(Some(status)) = self.child.try_wait() {
             return Err(self.failure(&format!("ended by itself before it was killed: {status}")));
         }
@@ -73,7 +87,7 @@ impl Server {
     }
 
     /// Asks the server to end, as an operator would.
-    pub(crate) fn stop(mut self) -> Result {
+    pub fn stop(mut self) -> Result {
         let ask = format!("kill -TERM {}", self.child.id());
         Command::new("sh").args(["-c", &ask]).status().map_err(|error| error.to_string())?;
         let start = Instant::now();
@@ -89,8 +103,7 @@ impl Server {
     }
 
     fn failure(&self, what: &str) -> String {
-        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
-        format!("the server {what}\n{log}")
+        format!("the server {what}\n{}", self.log())
     }
 }
 
@@ -109,7 +122,7 @@ fn address(ready: &str) -> Option<SocketAddr> {
 }
 
 /// Fails with what `lazuli fsck` says unless it finds nothing.
-pub(crate) fn fsck(binary: &Path, folder: &Path) -> Result {
+pub fn fsck(binary: &Path, folder: &Path) -> Result {
     let output = command(binary, "fsck", folder).output().map_err(|error| error.to_string())?;
     if output.status.success() {
         return Ok(());
