@@ -10,6 +10,7 @@ mod compare;
 mod conformance;
 mod crash;
 mod emulator;
+mod fuzz;
 mod node;
 mod process;
 mod python;
@@ -76,6 +77,12 @@ const COMMANDS: &[Command] = &[
         usage: "[--rounds N]",
         what: "kill -9 under 16 connections, restart, look for every answered write",
         run: crash::run,
+    },
+    Command {
+        name: "fuzz",
+        usage: "[--requests N] [--seed S]",
+        what: "fuzzed requests: documented errors, no panic, memory flat, data sound",
+        run: fuzz::run,
     },
     Command {
         name: "bench",

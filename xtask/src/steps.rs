@@ -9,13 +9,16 @@ use std::time::Instant;
 use crate::arguments::Arguments;
 use crate::conformance::Sdk;
 use crate::workspace::{Workspace, cargo};
-use crate::{Failure, Result, conformance, crash, process, sim, tidy, tour};
+use crate::{Failure, Result, conformance, crash, fuzz, process, sim, tidy, tour};
 
 /// Seeds that the simulator runs in the test; `cargo xtask sim --seeds N` runs more.
 const SIM_SEEDS: u64 = 300;
 
 /// Rounds of kill -9 in the test; `cargo xtask crash --rounds N` does more.
 const CRASH_ROUNDS: u64 = 5;
+
+/// Fuzzed requests in the test; `cargo xtask fuzz --requests N` sends more.
+const FUZZED_REQUESTS: u64 = 3_000;
 
 struct Step {
     name: &'static str,
@@ -58,6 +61,11 @@ const STEPS: &[Step] = &[
         name: "crash",
         proves: "kill -9 loses no answered write and tears no transaction",
         run: crash_rounds,
+    },
+    Step {
+        name: "fuzz",
+        proves: "no request makes the server fail, panic or grow",
+        run: fuzzed_requests,
     },
 ];
 
@@ -155,6 +163,10 @@ fn tables_azurite() -> Result {
 
 fn crash_rounds() -> Result {
     crash::rounds(CRASH_ROUNDS)
+}
+
+fn fuzzed_requests() -> Result {
+    fuzz::requests(FUZZED_REQUESTS)
 }
 
 #[cfg(test)]
