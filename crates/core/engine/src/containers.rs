@@ -6,7 +6,8 @@ use bytes::Bytes;
 use lazuli_shardmap::Container;
 use lazuli_shardmap::catalog::{Expected, kinds};
 use lazuli_shardmap::manager::{ContainerUpdate, NewContainer};
-use lazuli_store::{Kind, Result};
+use lazuli_store::{Error, Kind, Result};
+use tokio::sync::oneshot;
 
 use crate::engine::Engine;
 
@@ -20,13 +21,16 @@ impl Engine {
     }
 
     pub async fn create_container(&self, new: &NewContainer) -> Result<Container> {
-        self.manager.create_container(new).await
+        let (manager, new) = (self.manager.clone(), new.clone());
+        self.to_the_end(async move { manager.create_container(&new).await }).await
     }
 
     /// Changes schema tag, placement rules or policies. Every operation that this engine begins after the answer goes by
     /// them; another process learns of them when it next refreshes its maps.
     pub async fn update_container(&self, update: &ContainerUpdate) -> Result<Container> {
-        let updated = self.manager.update_container(update).await?;
+        let (manager, update) = (self.manager.clone(), update.clone());
+        let updated =
+            self.to_the_end(async move { manager.update_container(&update).await }).await?;
         self.router.refresh(updated.id, None).await?;
         Ok(updated)
     }
@@ -34,10 +38,28 @@ impl Engine {
     /// Deletes a container; its data follows in the background. Fails with `NotFound` if there is none of this name.
     pub async fn delete_container(&self, name: &str) -> Result<()> {
         let container = self.manager.catalog().container_named(name).await?;
-        let deleted = self.manager.delete_container(container.id, container.version).await;
+        let (manager, id) = (self.manager.clone(), container.id);
+        let deleted = self
+            .to_the_end(async move { manager.delete_container(id, container.version).await })
+            .await;
         self.router.forget(container.id);
         self.watches.forget(container.id);
         deleted
+    }
+
+    /// Makes a change of maps whether or not the caller stays to hear of it. Clients hang up whenever they like, and a
+    /// change that is dropped half-way leaves a shard in doubt of its own map, with nobody served until it is read again.
+    async fn to_the_end<T: Send + 'static>(
+        &self,
+        change: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        let task = async move {
+            // Nobody may be there any more.
+            let _ = reply.send(change.await);
+        };
+        self.env.spawn.spawn("map-change", Box::pin(task));
+        answer.await.map_err(|_| Error::unavailable("stopping", "the change was not answered"))?
     }
 
     /// Containers whose names begin with `prefix`, by name, behind the name `after`.

@@ -49,8 +49,8 @@ const FORBIDDEN: &[&str] = &[
     "InsufficientAccountPermissions",
 ];
 
-/// Whether the documentation has this code with this status. A fault of the server's own is never expected here, but for
-/// being busy.
+/// Whether the documentation has this code with this status. The server's own faults are not among them, nor is being busy:
+/// nothing that a stranger sends may keep others from being served.
 pub(crate) fn is_documented(status: u16, code: &str) -> bool {
     let known: &[&str] = match status {
         400 => BAD_REQUEST,
@@ -63,7 +63,6 @@ pub(crate) fn is_documented(status: u16, code: &str) -> bool {
         412 => &["ConditionNotMet", "UpdateConditionNotSatisfied"],
         413 => &["RequestBodyTooLarge"],
         415 => &["AtomFormatNotSupported", "JsonFormatNotSupported", "MediaTypeNotSupported"],
-        503 => &["ServerBusy"],
         _ => &[],
     };
     known.contains(&code)
