@@ -11,7 +11,7 @@ use lazuli_http::odata::{Guid, Value, read_entity};
 
 use crate::error::{Code, Fault, Result};
 use crate::limits::Limits;
-use crate::names::{check_key, check_property};
+use crate::names::{check_key, check_property, utf16_units};
 
 pub(crate) const PARTITION_KEY: &str = "PartitionKey";
 pub(crate) const ROW_KEY: &str = "RowKey";
@@ -129,7 +129,7 @@ fn key<'a>(name: &str, value: Value<'a>, limits: &Limits) -> Result<Cow<'a, str>
 }
 
 fn utf16_bytes(text: &str) -> usize {
-    text.encode_utf16().count() * 2
+    utf16_units(text) * 2
 }
 
 /// The size of a value as the service counts it.
@@ -145,7 +145,9 @@ fn value_bytes(value: &Value<'_>) -> usize {
 }
 
 fn encode(properties: &[(Cow<'_, str>, Value<'_>)]) -> Bytes {
-    let mut out = vec![FORMAT];
+    let bytes = properties.iter().map(|(name, value)| name.len() + value_bytes(value) + 4);
+    let mut out = Vec::with_capacity(1 + bytes.sum::<usize>());
+    out.push(FORMAT);
     for (name, value) in properties {
         put_bytes(&mut out, name.as_bytes());
         match value {

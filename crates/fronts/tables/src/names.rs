@@ -19,7 +19,7 @@ pub(crate) fn check_table(name: &str) -> Result<(), Fault> {
 
 /// Any text that is short enough and has none of the characters that addresses can't carry.
 pub(crate) fn check_key(name: &str, key: &str, limits: &Limits) -> Result<(), Fault> {
-    if key.encode_utf16().count() > limits.key_units_max {
+    if utf16_units(key) > limits.key_units_max {
         return Err(Fault::new(Code::KeyValueTooLarge));
     }
     let forbidden = |c: char| matches!(c, '/' | '\\' | '#' | '?') || c.is_control();
@@ -30,13 +30,20 @@ pub(crate) fn check_key(name: &str, key: &str, limits: &Limits) -> Result<(), Fa
     Ok(())
 }
 
+/// How long the service says that a text is.
+pub(crate) fn utf16_units(text: &str) -> usize {
+    // Text is mostly ASCII, where every byte is one.
+    if text.is_ascii() { text.len() } else { text.encode_utf16().count() }
+}
+
 /// What programming languages take as an identifier.
 pub(crate) fn check_property(name: &str, limits: &Limits) -> Result<(), Fault> {
-    if name.encode_utf16().count() > limits.property_name_units_max {
+    if utf16_units(name) > limits.property_name_units_max {
         return Err(Fault::new(Code::PropertyNameTooLong));
     }
     let letter_first = name.starts_with(|c: char| c.is_alphabetic() || c == '_');
-    if !letter_first || !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c.is_alphanumeric();
+    if !letter_first || !name.chars().all(is_part) {
         return Err(Fault::new(Code::PropertyNameInvalid));
     }
     Ok(())

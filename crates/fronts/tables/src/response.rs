@@ -49,7 +49,10 @@ pub(crate) fn table_link(table: &str) -> String {
 
 /// How an entity is named in links.
 pub(crate) fn entity_link(table: &str, partition_key: &str, row_key: &str) -> String {
-    let quote = |key: &str| percent_encode(&key.replace('\'', "''"));
+    let quote = |key: &str| match key.contains('\'') {
+        true => percent_encode(&key.replace('\'', "''")),
+        false => percent_encode(key),
+    };
     format!("{table}(PartitionKey='{}',RowKey='{}')", quote(partition_key), quote(row_key))
 }
 

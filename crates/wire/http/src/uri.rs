@@ -52,9 +52,13 @@ fn hex_digit(byte: u8) -> Result<u8, UriError> {
 
 /// Writes text so that it can stand in a path, a query value or a header: everything but unreserved characters escaped.
 pub fn percent_encode(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    if text.bytes().all(is_plain) {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+        if is_plain(byte) {
             out.push(char::from(byte));
         } else {
             const DIGITS: &[u8; 16] = b"0123456789ABCDEF";

@@ -63,8 +63,8 @@ fn advice(container: &Container, hot: &HotEnd, since: &str) -> Advice {
 
 fn remedies(container: &Container) -> Vec<String> {
     let hash = if container.name.starts_with("tables/") {
-        "hash the key: make the table with the header `x-lazuli-map: hash`; ranges of partition keys \
-         are then asked of all partitions"
+        "hash the key: make the table by `lazuli table create NAME --hashed`, or with the header \
+         `x-lazuli-map: hash`; ranges of partition keys are then asked of all partitions"
     } else {
         "hash the key: make the container with a hash map; ranges of partition keys are then asked \
          of all partitions"

@@ -46,12 +46,13 @@ pub fn read_entity(text: &[u8]) -> Result<Vec<(Cow<'_, str>, Value<'_>)>, JsonEr
     read.map_err(|_| JsonError::Syntax)?;
     let members = members.0;
     refuse_duplicates(&members)?;
+    let has_notes = members.iter().any(|(name, _)| name.ends_with(TYPE_NOTE));
     let mut properties = Vec::with_capacity(members.len());
     for (at, (name, raw)) in members.iter().enumerate() {
         if name.contains('@') || name.starts_with("odata.") || matches!(raw, Raw::Null) {
             continue;
         }
-        let kind = type_note(&members, at, name)?;
+        let kind = if has_notes { type_note(&members, at, name)? } else { None };
         properties.push((name.clone(), typed(name, raw, kind)?));
     }
     Ok(properties)
@@ -69,7 +70,17 @@ enum Raw<'a> {
 
 type Member<'a> = (Cow<'a, str>, Raw<'a>);
 
+/// Up to here, comparing each with all others is quicker than sorting.
+const COMPARED_MAX: usize = 16;
+
 fn refuse_duplicates(members: &[Member<'_>]) -> Result<(), JsonError> {
+    if members.len() <= COMPARED_MAX {
+        let again = |at: usize| members[..at].iter().any(|(name, _)| *name == members[at].0);
+        return match (0..members.len()).find(|at| again(*at)) {
+            Some(at) => Err(JsonError::Duplicate(members[at].0.to_string())),
+            None => Ok(()),
+        };
+    }
     let mut names: Vec<&str> = members.iter().map(|(name, _)| name.as_ref()).collect();
     names.sort_unstable();
     match names.windows(2).find(|pair| pair[0] == pair[1]) {
