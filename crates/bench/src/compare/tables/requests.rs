@@ -34,6 +34,8 @@ pub(super) enum Operation {
     FilteredScan,
     /// A hundred inserts.
     Transaction,
+    /// A request that is refused by its address alone: what HTTP costs before any work is done.
+    Bare,
 }
 
 impl Operation {
@@ -45,6 +47,7 @@ impl Operation {
             Self::QueryPartition => "query partition",
             Self::FilteredScan => "filtered scan",
             Self::Transaction => "transaction",
+            Self::Bare => "bare answer",
         }
     }
 }
@@ -124,6 +127,9 @@ impl TableRequests {
 impl Requests for TableRequests {
     fn write(&mut self, turn: u64, request: &mut Vec<u8>) {
         match self.operation {
+            Operation::Bare => {
+                request.extend_from_slice(b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+            }
             Operation::Insert => self.insert(turn, request),
             Operation::Merge => self.merge(turn, request),
             Operation::Get => {
@@ -149,6 +155,7 @@ impl Requests for TableRequests {
 
     fn is_expected(&self, status: u16, body: &[u8]) -> bool {
         match self.operation {
+            Operation::Bare => status >= 400,
             Operation::Insert | Operation::Merge => status == 204,
             Operation::Get | Operation::FilteredScan => status == 200,
             // A page that lacks entities would be quick for the wrong reason.
