@@ -317,6 +317,7 @@ fn admit<Row>(
 impl<Row> Gathered<Row> {
     fn take(&mut self, page: RowPage<Row>, limit: PageLimit) {
         self.bytes += page.bytes;
+        self.rows.reserve(page.rows.len());
         for (key, row) in page.rows {
             self.rows.push(row);
             self.last = Some(key);

@@ -7,7 +7,9 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use lazuli_http::odata::{Guid, Value, read_entity};
+use lazuli_http::odata::{
+    Guid, Metadata, Value, read_entity, write_plain_ascii, write_property, write_string,
+};
 
 use crate::error::{Code, Fault, Result};
 use crate::limits::Limits;
@@ -212,7 +214,17 @@ impl<'a> Properties<'a> {
     }
 
     fn property(&mut self) -> Option<(&'a str, Value<'a>)> {
-        let name = self.text()?;
+        let (name, value) = self.stored()?;
+        let value = match value {
+            Stored::Text(bytes) => Value::String(Cow::Borrowed(text(bytes)?)),
+            Stored::Value(value) => value,
+        };
+        Some((text(name)?, value))
+    }
+
+    /// The next property as it stands.
+    fn stored(&mut self) -> Option<(&'a [u8], Stored<'a>)> {
+        let name = self.bytes()?;
         let value = match self.take(1)?[0] {
             BINARY => Value::Binary(Cow::Borrowed(self.bytes()?)),
             FALSE => Value::Boolean(false),
@@ -222,10 +234,27 @@ impl<'a> Properties<'a> {
             GUID => Value::Guid(Guid(self.fixed()?)),
             INT32 => Value::Int32(i32::from_be_bytes(self.fixed()?)),
             INT64 => Value::Int64(i64::from_be_bytes(self.fixed()?)),
-            STRING => Value::String(Cow::Borrowed(self.text()?)),
+            STRING => return Some((name, Stored::Text(self.bytes()?))),
             _ => return None,
         };
-        Some((name, value))
+        Some((name, Stored::Value(value)))
+    }
+
+    /// Writes the properties that are wanted as JSON, a comma behind each.
+    pub(crate) fn write(
+        mut self,
+        out: &mut Vec<u8>,
+        level: Metadata,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> std::result::Result<(), Damaged> {
+        while !self.0.is_empty() {
+            let (name, value) = self.stored().ok_or(Damaged)?;
+            if wanted(name) {
+                write_stored(out, name, &value, level).ok_or(Damaged)?;
+                out.push(b',');
+            }
+        }
+        Ok(())
     }
 
     fn take(&mut self, count: usize) -> Option<&'a [u8]> {
@@ -249,10 +278,33 @@ impl<'a> Properties<'a> {
         }
         None
     }
+}
 
-    fn text(&mut self) -> Option<&'a str> {
-        std::str::from_utf8(self.bytes()?).ok()
+/// A stored value whose text has not been looked at.
+enum Stored<'a> {
+    Text(&'a [u8]),
+    Value(Value<'a>),
+}
+
+fn text(bytes: &[u8]) -> Option<&str> {
+    std::str::from_utf8(bytes).ok()
+}
+
+fn write_stored(out: &mut Vec<u8>, name: &[u8], value: &Stored<'_>, level: Metadata) -> Option<()> {
+    match value {
+        // Text needs no note on its type.
+        Stored::Text(bytes) => {
+            if !write_plain_ascii(out, name) {
+                write_string(out, text(name)?);
+            }
+            out.push(b':');
+            if !write_plain_ascii(out, bytes) {
+                write_string(out, text(bytes)?);
+            }
+        }
+        Stored::Value(value) => write_property(out, text(name)?, value, level),
     }
+    Some(())
 }
 
 impl<'a> Iterator for Properties<'a> {

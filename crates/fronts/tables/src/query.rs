@@ -26,7 +26,7 @@ pub(crate) async fn query(
     let select = query.select.as_deref();
     let filter = call.access.narrow(query.filter);
     let plan = Plan::of(filter.as_ref());
-    let keep = filter.map(keep);
+    let keep = filter.filter(|filter| !plan.is_exact(filter)).map(keep);
     let mut body = response::begin_list(call, table);
     let mut next = query.after;
     let (mut found, mut examined) = (0, 0);

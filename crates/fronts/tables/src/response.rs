@@ -1,6 +1,6 @@
 //! Answers: tables and entities as JSON, at the level of metadata that the client asked for.
 
-use lazuli_http::odata::{Metadata, Value, write_null, write_property, write_text_property};
+use lazuli_http::odata::{Metadata, Value, write_null, write_text_property};
 use lazuli_http::uri::percent_encode;
 use lazuli_http::{Response, StatusCode};
 use lazuli_shapes::record::Record;
@@ -170,7 +170,10 @@ fn write_entity_members(
             write_links(out, call, table, &link, Some(&etag(record.version)));
         }
     }
-    let selected = |name: &str| select.is_none_or(|names| names.iter().any(|n| n == name));
+    let wanted = |name: &[u8]| {
+        select.is_none_or(|names| names.iter().any(|selected| selected.as_bytes() == name))
+    };
+    let selected = |name: &str| wanted(name.as_bytes());
     if selected(PARTITION_KEY) {
         write_text_property(out, PARTITION_KEY, &record.partition_key);
         out.push(b',');
@@ -184,13 +187,7 @@ fn write_entity_members(
         out.push(b',');
     }
     let properties = Properties::open(&record.payload)?;
-    for property in properties.clone() {
-        let (name, value) = property?;
-        if selected(name) {
-            write_property(out, name, &value, level);
-            out.push(b',');
-        }
-    }
+    properties.clone().write(out, level, wanted)?;
     // A property that was asked for and is not there is null, so that every row of an answer has the same columns.
     let system = |name: &str| matches!(name, PARTITION_KEY | ROW_KEY | TIMESTAMP);
     for name in select.unwrap_or_default() {

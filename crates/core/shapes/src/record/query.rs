@@ -158,6 +158,9 @@ impl PartitionScan for RecordScan<'_> {
             let asked = PageLimit { items: most, bytes: limit.bytes };
             let page = view.scan(Space::ITEMS, &range, Direction::Forward, asked).await?;
             examined += page.items.len();
+            if self.query.filter.is_none() {
+                rows.reserve(page.items.len());
+            }
             self.examined.fetch_add(page.items.len() as u64, Ordering::Relaxed);
             for (mut key, item) in page.items {
                 let (partition_key, row_key) = names.of(&key)?;

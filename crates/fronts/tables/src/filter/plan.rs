@@ -42,6 +42,24 @@ impl Plan {
             None => Self::Partitions(partitions),
         }
     }
+
+    /// Whether every entity that is read for this plan meets the filter it was made for, so that nobody has to look. Of
+    /// ranges of partitions that is not known: where keys are hashed, all are read.
+    pub(crate) fn is_exact(&self, filter: &Filter) -> bool {
+        matches!(self, Self::Point(..) | Self::Rows(..)) && is_interval(filter)
+    }
+}
+
+/// Whether a filter says no more than an interval of each key can say.
+fn is_interval(filter: &Filter) -> bool {
+    match filter {
+        Filter::All(terms) => terms.iter().all(is_interval),
+        Filter::Compare(name, comparison, Value::String(_)) => {
+            matches!(name.as_str(), PARTITION_KEY | ROW_KEY) && *comparison != Comparison::NotEqual
+        }
+        Filter::Constant(value) => *value,
+        _ => false,
+    }
 }
 
 impl Interval {

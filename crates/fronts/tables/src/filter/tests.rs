@@ -145,6 +145,33 @@ fn check_plan(text: &str, expected: &str) {
 }
 
 #[test]
+fn a_plan_that_says_it_all_needs_no_filter() {
+    let is_exact = |text: &str| {
+        let filter = Filter::parse(text).unwrap();
+        Plan::of(Some(&filter)).is_exact(&filter)
+    };
+    for exact in [
+        "PartitionKey eq 'p'",
+        "PartitionKey eq 'p' and RowKey eq 'r'",
+        "PartitionKey eq 'p' and RowKey ge 'a' and RowKey lt 'b'",
+        "true and PartitionKey eq 'p'",
+    ] {
+        assert!(is_exact(exact), "{exact}");
+    }
+    for inexact in [
+        "PartitionKey eq 'p' and I eq 5",
+        "PartitionKey eq 'p' and RowKey ne 'r'",
+        "PartitionKey eq 'p' and not (RowKey eq 'r')",
+        "PartitionKey eq 'p' and (RowKey eq 'x' or RowKey eq 'z')",
+        "PartitionKey ge 'a' and PartitionKey lt 'c'",
+        "RowKey eq 'r'",
+        "true",
+    ] {
+        assert!(!is_exact(inexact), "{inexact}");
+    }
+}
+
+#[test]
 fn conditions_on_keys_become_ranges() {
     check_plan("PartitionKey eq 'p' and RowKey eq 'r'", "point p r");
     check_plan("'r' eq RowKey and (PartitionKey eq 'p' and I gt 5)", "point p r");

@@ -61,6 +61,19 @@ pub fn write_string(out: &mut Vec<u8>, text: &str) {
     let _ = serde_json::to_writer(out, text);
 }
 
+/// Writes stored text between quotation marks if it is ASCII without anything to escape, and says whether it did. For
+/// text that nobody has checked for UTF-8 yet: most needs no such check.
+pub fn write_plain_ascii(out: &mut Vec<u8>, text: &[u8]) -> bool {
+    let is_written = text.is_ascii() && is_plain(text);
+    if is_written {
+        out.reserve(text.len() + 2);
+        out.push(b'"');
+        out.extend_from_slice(text);
+        out.push(b'"');
+    }
+    is_written
+}
+
 /// Whether text stands in JSON as it is. Most does, so eight bytes are looked at in one go.
 fn is_plain(text: &[u8]) -> bool {
     let (words, rest) = text.as_chunks::<8>();
@@ -103,6 +116,10 @@ pub fn write_property(out: &mut Vec<u8>, name: &str, value: &Value<'_>, level: M
     }
     write_string(out, name);
     out.push(b':');
+    write_value(out, value);
+}
+
+fn write_value(out: &mut Vec<u8>, value: &Value<'_>) {
     match value {
         Value::Boolean(value) => out.extend_from_slice(if *value { b"true" } else { b"false" }),
         Value::Int32(value) => write_integer(out, i64::from(*value)),
