@@ -1,5 +1,5 @@
-//! Benchmarks of our own parts. Each has a module here and a program of the same name in `bin/`; each also runs tiny
-//! in the tests, so that none of them rots.
+//! Benchmarks. Each has a module here and a program of the same name in `bin/`. Those of our own parts also run tiny in
+//! the tests, so that none of them rots; `compare` needs the emulator, which the tests here must do without.
 
 pub mod compare;
 pub mod shardmap;

@@ -15,7 +15,7 @@ use crate::Result;
 pub const ACCOUNT: &str = "devstoreaccount1";
 
 /// The published key of that account.
-const KEY: &str =
+pub const KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
 /// A server that says nothing for this long is as good as dead.

@@ -64,11 +64,7 @@ impl Server {
 
     /// How much memory the process has, in KiB.
     pub fn resident_kib(&self) -> Result<u64> {
-        let path = format!("/proc/{}/status", self.child.id());
-        let status = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let word = line.and_then(|line| line.split_whitespace().next());
-        word.and_then(|word| word.parse().ok()).ok_or(format!("no VmRSS in {path}"))
+        resident_kib(&self.child)
     }
 
     /// What the server has said so far.
@@ -113,6 +109,15 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// How much memory a process has, in KiB.
+pub fn resident_kib(process: &Child) -> Result<u64> {
+    let path = format!("/proc/{}/status", process.id());
+    let status = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let word = line.and_then(|line| line.split_whitespace().next());
+    word.and_then(|word| word.parse().ok()).ok_or(format!("no VmRSS in {path}"))
 }
 
 /// Where the ready file says that Tables listens.

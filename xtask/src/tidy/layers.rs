@@ -93,7 +93,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         folder: BENCH,
-        may_name: &[SHAPES, ENGINE, SHARDMAP, STORE, ENV, STORES, WIRE],
+        may_name: &[SHAPES, ENGINE, SHARDMAP, STORE, ENV, STORES, WIRE, TRIAL],
         tests_may_name: &[],
         why: "benchmarks measure core and stores from inside, fronts and the server over the wire",
     },

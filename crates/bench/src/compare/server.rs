@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use lazuli_trial::server::resident_kib;
+
 use super::{Options, Result};
 
 /// How long a server may take to start with the data that it has.
@@ -67,12 +69,8 @@ impl Server {
     }
 
     /// Its resident memory, in bytes.
-    pub(super) fn memory(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
-        let status = status.unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse().ok());
-        kilobytes.unwrap_or(0) * 1024
+    pub(super) fn memory(&self) -> Result<u64> {
+        Ok(resident_kib(&self.child)? * 1024)
     }
 
     /// Waits until it has done what it does behind the requests: compactions, or saving its whole state.

@@ -6,14 +6,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use lazuli_http::auth::Key;
 use lazuli_http::date::format_rfc1123;
+use lazuli_trial::client::{ACCOUNT, KEY};
 
 use super::Result;
-
-pub(super) const ACCOUNT: &str = "devstoreaccount1";
-
-/// The published key of that account.
-const KEY: &str =
-    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
 pub(super) struct Signer {
     key: Key,

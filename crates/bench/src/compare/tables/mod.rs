@@ -40,7 +40,7 @@ pub fn run(options: &Options) -> Result<Report> {
     for server in [&ours, &peer] {
         server.settle();
     }
-    report.memory_start = Memory { ours: ours.memory(), peer: peer.memory() };
+    report.memory_start = Memory { ours: ours.memory()?, peer: peer.memory()? };
     for server in [&ours, &peer] {
         fill(server, FILLED, options.entities_few)?;
         fill(server, MERGED, options.entities_few)?;
@@ -66,7 +66,7 @@ pub fn run(options: &Options) -> Result<Report> {
     // What it was given so far is small against what it is given now.
     let (few, many) = (options.entities_few, options.entities);
     report.entities_peer = requests::fill(&peer, FILLED, few, many)?;
-    report.memory_full.peer = peer.memory();
+    report.memory_full.peer = peer.memory()?;
     Ok(report)
 }
 
@@ -150,7 +150,7 @@ fn growth(options: &Options, few: &Server, report: &mut Report) -> Result {
     let many = Server::start(Kind::Synced, options, &folder)?;
     fill(&many, FILLED, options.entities)?;
     many.settle();
-    report.memory_full.ours = many.memory();
+    report.memory_full.ours = many.memory()?;
     for operation in [Operation::Insert, Operation::Get, Operation::QueryPartition] {
         let (mut small, mut large) = (Vec::new(), Vec::new());
         for _ in 0..GROWTH_ROUNDS {

@@ -4,12 +4,14 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use lazuli_trial::client::ACCOUNT;
+
 use super::entity::{self, ENTITIES_PER_PARTITION};
 use crate::compare::Result;
 use crate::compare::connection::Connection;
 use crate::compare::load::Requests;
 use crate::compare::server::Server;
-use crate::compare::signature::{ACCOUNT, Signer};
+use crate::compare::signature::Signer;
 
 const TRANSACTION_ENTITIES: u64 = 100;
 /// Inserts are spread over so many partitions.

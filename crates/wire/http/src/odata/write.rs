@@ -81,8 +81,8 @@ fn is_plain(text: &[u8]) -> bool {
         && rest.iter().all(|byte| *byte >= 0x20 && *byte != b'"' && *byte != b'\\')
 }
 
-/// Not 0 if one of eight bytes is a control character, a quotation mark or a backslash, or if one may be: then whoever
-/// asks looks again. A subtraction reaches over into the next byte only behind a byte that counts by itself.
+/// Not 0 if one of eight bytes is a control character, a quotation mark or a backslash. A subtraction reaches over into
+/// the next byte only behind a byte that counts by itself, so no other eight bytes are taken for such.
 fn odd_bytes(word: u64) -> u64 {
     const EACH: u64 = 0x0101_0101_0101_0101;
     let control = word.wrapping_sub(EACH * 0x20) & !word;
