@@ -47,7 +47,7 @@ impl Access {
         query: &Query<'_>,
         address: &Address,
     ) -> Result<Self> {
-        let account = &*address.account;
+        let account = &*address.target.account;
         if request.headers.contains_key("authorization") || !sas::is_present(query) {
             auth::table::check(request, query, account, &front.accounts)?;
             return Ok(Self::Owner);

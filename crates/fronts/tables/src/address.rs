@@ -1,26 +1,17 @@
-//! Whom and what a request is sent to: the account in the path or in the host name, and the resource behind it.
-
-use std::sync::Arc;
+//! Whom and what a request is sent to: the account, and the resource behind it.
 
 use lazuli_http::Request;
+use lazuli_http::account::Target;
 use lazuli_http::auth::Accounts;
 use lazuli_http::uri::percent_decode;
 
 use crate::entity::{PARTITION_KEY, ROW_KEY};
 use crate::error::{Code, Fault, Result};
 
-const SECONDARY: &str = "-secondary";
-
 /// Where a request was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
-    pub(crate) account: Arc<str>,
-    /// Whether it came by the read-only secondary endpoint.
-    pub(crate) secondary: bool,
-    /// The account's own address, with which links in answers begin.
-    pub(crate) base: Arc<str>,
-    /// What every path of this account begins with: nothing, or a slash and the account.
-    root: Arc<str>,
+    pub(crate) target: Target,
     pub(crate) resource: Resource,
 }
 
@@ -43,56 +34,16 @@ pub(crate) struct EntityKey {
 }
 
 impl Address {
-    /// Emulators have the account in the path, the service has it in the host name. A host is taken at its word if its
-    /// first label is an account that we have.
     pub(crate) fn of(request: &Request, accounts: &Accounts) -> Result<Self> {
-        let host = request.header("host").unwrap_or("localhost");
-        let scheme = if request.secure { "https" } else { "http" };
-        let (label, more) = host.split_once('.').unwrap_or((host, ""));
-        let is_ip = label.bytes().all(|byte| byte.is_ascii_digit());
-        if !is_ip && !more.is_empty() && accounts.contains(primary(label).0) {
-            let (account, secondary) = primary(label);
-            return Ok(Self {
-                account: account.into(),
-                secondary,
-                base: format!("{scheme}://{host}").into(),
-                root: "".into(),
-                resource: Resource::parse(&request.path)?,
-            });
-        }
-        let path = request.path.strip_prefix('/').unwrap_or(&request.path);
-        let (first, rest) = path.split_once('/').unwrap_or((path, ""));
-        if first.is_empty() {
-            return Err(Fault::new(Code::InvalidUri));
-        }
-        let (account, secondary) = primary(first);
-        Ok(Self {
-            account: account.into(),
-            secondary,
-            base: format!("{scheme}://{host}/{first}").into(),
-            root: format!("/{first}").into(),
-            resource: Resource::parse(rest)?,
-        })
+        let found = Target::of(request, accounts);
+        let (target, path) = found.ok_or_else(|| Fault::new(Code::InvalidUri))?;
+        Ok(Self { resource: Resource::parse(path)?, target })
     }
 
     /// The address of a request inside this one, which must be to the same account by the same way.
     pub(crate) fn inside(&self, path: &str) -> Result<Self> {
-        let rest = path.strip_prefix(&*self.root).filter(|rest| rest.starts_with('/'));
-        let rest = rest.ok_or_else(|| Fault::new(Code::InvalidInput))?;
-        Ok(Self {
-            resource: Resource::parse(rest)?,
-            account: self.account.clone(),
-            base: self.base.clone(),
-            root: self.root.clone(),
-            secondary: self.secondary,
-        })
-    }
-}
-
-fn primary(name: &str) -> (&str, bool) {
-    match name.strip_suffix(SECONDARY) {
-        Some(account) => (account, true),
-        None => (name, false),
+        let rest = self.target.inside(path).ok_or_else(|| Fault::new(Code::InvalidInput))?;
+        Ok(Self { resource: Resource::parse(rest)?, target: self.target.clone() })
     }
 }
 

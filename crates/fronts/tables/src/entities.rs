@@ -45,7 +45,7 @@ pub(crate) async fn get(
     }
     let found = front
         .records
-        .get(&container(&call.address.account, &key.table), &key.partition_key, &key.row_key)
+        .get(&container(&call.address.target.account, &key.table), &key.partition_key, &key.row_key)
         .await
         .map_err(|error| Fault::from_core(&error, Subject::Entities))?;
     let record = found.ok_or_else(|| Fault::new(Code::ResourceNotFound))?;
@@ -61,7 +61,7 @@ pub(crate) async fn write(
 ) -> Result<Response> {
     let change = Change::of(write, body, &front.limits)?;
     call.access.check_key(&change.key)?;
-    let table = container(&call.address.account, &change.key.table);
+    let table = container(&call.address.target.account, &change.key.table);
     let steps = vec![change.step()];
     let written = front.records.write_all(&table, &change.key.partition_key, steps).await;
     change.answer(call, written.map_err(|error| refused(&error))?)

@@ -88,7 +88,7 @@ impl Front {
         let (received_ms, mut visitor) = (request.received_ms, None);
         let (operation, result) = match self.admit(&request).await {
             Ok((call, operation)) => {
-                visitor = Visitor::of(self, &request, &call.address.account).await;
+                visitor = Visitor::of(self, &request, &call.address.target.account).await;
                 let Request { headers, body, .. } = request;
                 (Some(operation.name()), self.run(&call, operation, &headers, body).await)
             }
@@ -122,7 +122,7 @@ impl Front {
         let head = Head { method: &request.method, headers: &request.headers };
         let operation = Operation::parse(head, resource, &query, &self.limits)?;
         access.check(&operation)?;
-        if address.secondary && operation.writes() {
+        if address.target.secondary && operation.writes() {
             return Err(Fault::new(Code::InsufficientAccountPermissions));
         }
         let wishes = match operation.is_xml() {

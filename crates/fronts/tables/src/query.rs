@@ -21,7 +21,7 @@ pub(crate) async fn query(
     query: EntityQuery,
 ) -> Result<Response> {
     let (limits, began) = (&front.limits, Instant::now());
-    let name = container(&call.address.account, table);
+    let name = container(&call.address.target.account, table);
     let most = query.top.unwrap_or(limits.page_items_max);
     let select = query.select.as_deref();
     let filter = call.access.narrow(query.filter);

@@ -29,7 +29,7 @@ pub(crate) fn created(
     link: &str,
     body: impl FnOnce() -> Result<Vec<u8>>,
 ) -> Result<Response> {
-    let location = format!("{}/{link}", call.address.base);
+    let location = format!("{}/{link}", call.address.target.base);
     let response = match call.wishes.content {
         Some(false) => Response::new(StatusCode::NO_CONTENT)
             .with("preference-applied", "return-no-content")
@@ -72,7 +72,7 @@ pub(crate) fn end_list(mut out: Vec<u8>) -> Vec<u8> {
 /// Writes where the types of an answer are described, with a comma behind it.
 fn write_context(out: &mut Vec<u8>, call: &Call, set: &str) {
     if call.wishes.metadata != Metadata::None {
-        let context = format!("{}/$metadata#{set}", call.address.base);
+        let context = format!("{}/$metadata#{set}", call.address.target.base);
         write_text_property(out, "odata.metadata", &context);
         out.push(b',');
     }
@@ -102,9 +102,9 @@ fn write_table_members(out: &mut Vec<u8>, call: &Call, name: &str) {
 
 /// What the fullest level says of a thing: its type, its address, its version.
 fn write_links(out: &mut Vec<u8>, call: &Call, set: &str, link: &str, etag: Option<&str>) {
-    write_text_property(out, "odata.type", &format!("{}.{set}", call.address.account));
+    write_text_property(out, "odata.type", &format!("{}.{set}", call.address.target.account));
     out.push(b',');
-    write_text_property(out, "odata.id", &format!("{}/{link}", call.address.base));
+    write_text_property(out, "odata.id", &format!("{}/{link}", call.address.target.base));
     out.push(b',');
     if let Some(etag) = etag {
         write_text_property(out, "odata.etag", etag);

@@ -24,12 +24,12 @@ async fn load(front: &Front, account: &str) -> Result<Properties> {
 }
 
 pub(crate) async fn get_properties(front: &Front, call: &Call) -> Result<Response> {
-    let properties = load(front, &call.address.account).await?;
+    let properties = load(front, &call.address.target.account).await?;
     Ok(response::xml(StatusCode::OK, properties.write()))
 }
 
 pub(crate) async fn set_properties(front: &Front, call: &Call, body: &[u8]) -> Result<Response> {
-    let account = &call.address.account;
+    let account = &call.address.target.account;
     let properties = load(front, account).await?.changed_by(body)?;
     let kept = front.records.set_service(&name(account), properties.write().into()).await;
     kept.map_err(|error| Fault::from_core(&error, Subject::Table))?;
@@ -38,7 +38,7 @@ pub(crate) async fn set_properties(front: &Front, call: &Call, body: &[u8]) -> R
 
 /// The secondary endpoint reads what the primary wrote, so it is never behind.
 pub(crate) fn stats(call: &Call) -> Result<Response> {
-    if !call.address.secondary {
+    if !call.address.target.secondary {
         return Err(Fault::new(Code::InvalidQueryParameterValue)
             .say("Statistics are there at the secondary endpoint only."));
     }
@@ -54,7 +54,7 @@ pub(crate) fn stats(call: &Call) -> Result<Response> {
 /// Whether the request that a browser has in mind would be let in by a rule.
 pub(crate) async fn preflight(front: &Front, call: &Call, headers: &HeaderMap) -> Result<Response> {
     let question = Preflight::of(headers).ok_or_else(|| Fault::new(Code::MissingRequiredHeader))?;
-    let rules = load(front, &call.address.account).await?.cors;
+    let rules = load(front, &call.address.target.account).await?.cors;
     let rule = question.find(&rules).ok_or_else(|| Fault::new(Code::CorsPreflightFailure))?;
     Ok(question.answer(rule, Response::new(StatusCode::OK)))
 }

@@ -27,7 +27,7 @@ pub(crate) fn container(account: &str, table: &str) -> String {
 }
 
 pub(crate) async fn query(front: &Front, call: &Call, query: TableQuery) -> Result<Response> {
-    let prefix = prefix(&call.address.account);
+    let prefix = prefix(&call.address.target.account);
     let most = query.top.unwrap_or(front.limits.page_items_max);
     let mut body = response::begin_list(call, "Tables");
     let mut after = query.after.map(|table| format!("{prefix}{table}"));
@@ -87,7 +87,7 @@ pub(crate) async fn create(
     check_table(table)?;
     front
         .records
-        .create(&container(&call.address.account, table), table, kind)
+        .create(&container(&call.address.target.account, table), table, kind)
         .await
         .map_err(|error| Fault::from_core(&error, Subject::Table))?;
     response::created(call, &response::table_link(table), || Ok(response::table(call, table)))
@@ -97,7 +97,7 @@ pub(crate) async fn delete(front: &Front, call: &Call, table: &str) -> Result<Re
     check_table(table)?;
     front
         .records
-        .remove(&container(&call.address.account, table))
+        .remove(&container(&call.address.target.account, table))
         .await
         .map_err(|error| Fault::from_core(&error, Subject::Table))?;
     Ok(Response::new(StatusCode::NO_CONTENT))
@@ -119,7 +119,7 @@ pub(crate) async fn policies(
 }
 
 pub(crate) async fn get_acl(front: &Front, call: &Call, table: &str) -> Result<Response> {
-    let policies = policies(front, &call.address.account, table).await?;
+    let policies = policies(front, &call.address.target.account, table).await?;
     Ok(response::xml(StatusCode::OK, acl::write(&policies)))
 }
 
@@ -133,7 +133,7 @@ pub(crate) async fn set_acl(
     let text = (!policies.is_empty()).then(|| acl::write(&policies));
     front
         .records
-        .set_attribute(&container(&call.address.account, table), ACL, text.as_deref())
+        .set_attribute(&container(&call.address.target.account, table), ACL, text.as_deref())
         .await
         .map_err(|error| Fault::from_core(&error, Subject::Entities))?;
     Ok(Response::new(StatusCode::NO_CONTENT))

@@ -48,7 +48,7 @@ async fn change_set(
 ) -> Result<Vec<Response>> {
     let changes = changes(&front.limits, call, boundary, body)?;
     let Some((_, first)) = changes.first() else { return Err(Fault::new(Code::InvalidInput)) };
-    let table = container(&call.address.account, &first.key.table);
+    let table = container(&call.address.target.account, &first.key.table);
     let partition_key = first.key.partition_key.clone();
     let steps = changes.iter().map(|(_, change)| change.step()).collect();
     let version = front

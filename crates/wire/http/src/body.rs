@@ -1,11 +1,13 @@
-//! The body of a request or a response: either all there, or still coming in.
+//! The body of a request or a response: all there, still coming in, or made while it is sent.
 //!
 //! Nothing is read before a handler asks for it, and never more than the handler says it can take, so a body of any size
 //! costs no more memory than its reader allows. `collect` is for bodies that must be whole, `chunk` for all others.
+//! A body that is made while it is sent is asked for its next piece when the client has room for it.
 
 use std::fmt;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -22,7 +24,16 @@ pub struct Body(Source);
 
 enum Source {
     Whole(Option<Bytes>),
-    Incoming { stream: Incoming, timeout: Duration },
+    Incoming {
+        stream: Incoming,
+        timeout: Duration,
+    },
+    /// The lock is never taken: it lets the body be shared between threads, though its pieces are not.
+    Made {
+        length: u64,
+        left: u64,
+        pieces: Mutex<Box<dyn Pieces>>,
+    },
 }
 
 /// Why a body could not be read.
@@ -32,13 +43,40 @@ pub enum BodyError {
     TooLarge,
     /// The client sent nothing for too long.
     TimedOut,
-    /// The connection broke, or the framing was wrong.
+    /// The connection broke, or the framing was wrong. Of a body that is made: its source failed, or did not keep to the
+    /// length that it had promised.
     Broken,
 }
+
+impl fmt::Display for BodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooLarge => "the body is too large",
+            Self::TimedOut => "the body did not come in time",
+            Self::Broken => "the body broke off",
+        })
+    }
+}
+
+impl std::error::Error for BodyError {}
 
 impl Body {
     pub fn empty() -> Self {
         Self(Source::Whole(None))
+    }
+
+    /// A body of this length that is made piece by piece: `next` is called with the source whenever there is room for
+    /// another piece, and gives the source back with it. If it fails, or the pieces do not add up to the length, the
+    /// connection breaks, so that nobody takes a part for the whole.
+    pub fn made<S, N, F>(length: u64, source: S, next: N) -> Self
+    where
+        S: Send + 'static,
+        N: Fn(S) -> F + Send + 'static,
+        F: Future<Output = Result<Option<(Bytes, S)>, BodyError>> + Send + 'static,
+    {
+        let pieces = Unfold { source: Some(source), next, running: None };
+        let pieces: Mutex<Box<dyn Pieces>> = Mutex::new(Box::new(pieces));
+        Self(Source::Made { length, left: length, pieces })
     }
 
     pub(crate) fn incoming(stream: Incoming, timeout: Duration) -> Self {
@@ -50,6 +88,7 @@ impl Body {
         match &self.0 {
             Source::Whole(bytes) => Some(bytes.as_ref().map_or(0, Bytes::len) as u64),
             Source::Incoming { stream, .. } => stream.size_hint().exact(),
+            Source::Made { length, .. } => Some(*length),
         }
     }
 
@@ -58,6 +97,9 @@ impl Body {
         let (stream, timeout) = match &mut self.0 {
             Source::Whole(bytes) => return Ok(bytes.take()),
             Source::Incoming { stream, timeout } => (stream, *timeout),
+            Source::Made { left, pieces, .. } => {
+                return std::future::poll_fn(|cx| poll_made(left, pieces, cx)).await.transpose();
+            }
         };
         loop {
             let frame = std::future::poll_fn(|cx| Pin::new(&mut *stream).poll_frame(cx));
@@ -139,18 +181,80 @@ impl fmt::Debug for Body {
     }
 }
 
+/// Where the pieces of a body come from.
+trait Pieces: Send {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>>;
+}
+
+/// A source that is either at rest or working on its next piece. Neither means that it has ended.
+struct Unfold<S, N, F> {
+    source: Option<S>,
+    next: N,
+    running: Option<Pin<Box<F>>>,
+}
+
+impl<S, N, F> Pieces for Unfold<S, N, F>
+where
+    S: Send,
+    N: Fn(S) -> F + Send,
+    F: Future<Output = Result<Option<(Bytes, S)>, BodyError>> + Send,
+{
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        if let Some(source) = self.source.take() {
+            self.running = Some(Box::pin((self.next)(source)));
+        }
+        let Some(running) = &mut self.running else { return Poll::Ready(None) };
+        let piece = ready!(running.as_mut().poll(cx));
+        self.running = None;
+        Poll::Ready(match piece {
+            Ok(Some((piece, source))) => {
+                self.source = Some(source);
+                Some(Ok(piece))
+            }
+            Ok(None) => None,
+            Err(error) => Some(Err(error)),
+        })
+    }
+}
+
+/// The next piece of a body that is made. Too few bytes are an error, and so are too many.
+fn poll_made(
+    left: &mut u64,
+    pieces: &mut Mutex<Box<dyn Pieces>>,
+    cx: &mut Context<'_>,
+) -> Poll<Option<Result<Bytes, BodyError>>> {
+    if *left == 0 {
+        return Poll::Ready(None);
+    }
+    let pieces = pieces.get_mut().unwrap_or_else(PoisonError::into_inner);
+    Poll::Ready(Some(match ready!(pieces.poll(cx)) {
+        Some(Ok(piece)) if piece.len() as u64 <= *left => {
+            *left -= piece.len() as u64;
+            Ok(piece)
+        }
+        Some(Err(error)) => Err(error),
+        Some(Ok(_)) | None => Err(BodyError::Broken),
+    }))
+}
+
 /// As hyper wants it for responses.
 impl http_body::Body for Body {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = BodyError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match &mut self.get_mut().0 {
             Source::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Source::Incoming { stream, .. } => Pin::new(stream).poll_frame(cx),
+            Source::Incoming { stream, .. } => {
+                let frame = ready!(Pin::new(stream).poll_frame(cx));
+                Poll::Ready(frame.map(|frame| frame.map_err(|_| BodyError::Broken)))
+            }
+            Source::Made { left, pieces, .. } => {
+                poll_made(left, pieces, cx).map(|piece| piece.map(|piece| piece.map(Frame::data)))
+            }
         }
     }
 
@@ -158,6 +262,7 @@ impl http_body::Body for Body {
         match &self.0 {
             Source::Whole(bytes) => bytes.is_none(),
             Source::Incoming { stream, .. } => stream.is_end_stream(),
+            Source::Made { left, .. } => *left == 0,
         }
     }
 
@@ -167,6 +272,7 @@ impl http_body::Body for Body {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64)
             }
             Source::Incoming { stream, .. } => stream.size_hint(),
+            Source::Made { left, .. } => SizeHint::with_exact(*left),
         }
     }
 }

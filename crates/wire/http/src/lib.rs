@@ -3,6 +3,7 @@
 //! Bytes only: this crate knows no engine, no shape and no front. Everything it parses comes from strangers, so every
 //! parser here is total (an answer or a refusal, never a panic) and bounded.
 
+pub mod account;
 pub mod acl;
 pub mod auth;
 pub mod body;
@@ -19,6 +20,7 @@ pub mod properties;
 pub mod serve;
 pub mod stop;
 pub mod storage;
+pub mod storage_error;
 pub mod tls;
 pub mod uri;
 pub mod xml;

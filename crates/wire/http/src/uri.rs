@@ -87,6 +87,11 @@ impl<'a> Query<'a> {
         Ok(Self(parameters))
     }
 
+    /// All parameters, decoded.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_ref(), value.as_ref()))
+    }
+
     /// The first parameter of this name, in whatever case it was written.
     pub fn get(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));

@@ -66,8 +66,25 @@ async fn handle(request: Request) -> Response {
             }
             Response::text(StatusCode::OK, bytes.to_string())
         }
+        "/made" => made(11, &["hello ", "", "world"], false),
+        "/made-too-short" => made(11, &["hello "], false),
+        "/made-too-long" => made(11, &["hello ", "worlds"], false),
+        "/made-and-failed" => made(11, &["hello "], true),
         path => Response::text(StatusCode::OK, format!("{path}?{}", request.query)),
     }
+}
+
+/// An answer that is made of these pieces, and then ends or fails.
+fn made(length: u64, pieces: &'static [&'static str], fails: bool) -> Response {
+    let body = Body::made(length, pieces, move |pieces| async move {
+        tokio::task::yield_now().await;
+        match pieces {
+            [piece, rest @ ..] => Ok(Some((piece.as_bytes().into(), rest))),
+            [] if fails => Err(BodyError::Broken),
+            [] => Ok(None),
+        }
+    });
+    Response { body, ..Response::new(StatusCode::OK) }
 }
 
 impl Server {
@@ -298,4 +315,20 @@ async fn https_and_http_share_a_port_if_asked_to() {
     assert!(both.talk(&get("/plain")).await.ends_with("/plain?"));
     assert!(talk_tls(&both, &made.certificate, &get("/tls")).await.ends_with("/tls?"));
     assert_eq!(both.talk("").await, "");
+}
+
+#[tokio::test]
+async fn a_body_is_made_while_it_is_sent_and_breaks_off_if_it_does_not_add_up() {
+    let server = start(limits(), None).await;
+    let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    let whole = server.talk(&get("/made")).await;
+    assert!(whole.contains("content-length: 11\r\n"), "{whole}");
+    assert!(whole.ends_with("\r\n\r\nhello world"), "{whole}");
+    let head = server.talk(&get("/made").replace("GET", "HEAD")).await;
+    assert!(head.contains("content-length: 11\r\n") && head.ends_with("\r\n\r\n"), "{head}");
+    for path in ["/made-too-short", "/made-too-long", "/made-and-failed"] {
+        let broken = server.talk(&get(path)).await;
+        assert!(broken.contains("content-length: 11\r\n"), "{broken}");
+        assert!(broken.ends_with("\r\n\r\nhello "), "{path}: {broken}");
+    }
 }

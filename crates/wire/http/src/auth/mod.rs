@@ -1,10 +1,12 @@
 //! Who signed a request, over which text, and when: shared keys and shared access signatures.
 //!
-//! The services differ only in the text that is signed; each has its own files here ([`table`] and [`table_sas`] so far).
-//! What is the same for all keys is in this one: the `Authorization` header, the clock, the comparison.
+//! The services differ only in the text that is signed, so that each has files of its own here ([`table`] and
+//! [`table_sas`]; [`shared_key`] is that of Blobs and Queues). What is the same for all keys is in this one: the
+//! `Authorization` header, the clock, the comparison.
 
 mod key;
 pub mod sas;
+pub mod shared_key;
 pub mod table;
 pub mod table_sas;
 
@@ -13,6 +15,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
 
 use crate::date;
+use crate::message::Request;
 
 pub use key::{Accounts, BadKey, KEY_BYTES_MAX, Key, Keys};
 
@@ -79,6 +82,28 @@ impl<'a> Authorization<'a> {
         }
         Ok(Self { scheme, account, signature })
     }
+}
+
+/// Lets a request in if the account that it is sent to signed it: `is_signed` compares the text of the service, which has
+/// the date in it, with the signature.
+fn check_key(
+    request: &Request,
+    account: &str,
+    accounts: &Accounts,
+    is_signed: impl FnOnce(&Keys, &Authorization<'_>, &str) -> bool,
+) -> Result<(), Refusal> {
+    let header = request.headers.get("authorization").ok_or(Refusal::Missing)?;
+    let authorization = Authorization::parse(header.to_str().map_err(|_| Refusal::Malformed)?)?;
+    let keys = accounts.get(authorization.account).ok_or(Refusal::UnknownAccount)?;
+    if authorization.account != account {
+        return Err(Refusal::OtherAccount);
+    }
+    let date = signed_date(&request.headers)?;
+    if !is_signed(&keys, &authorization, date) {
+        return Err(Refusal::WrongSignature);
+    }
+    // Last, so that a stranger learns nothing from it.
+    check_clock(date, request.received_ms)
 }
 
 /// The date that a request is signed with: `x-ms-date` before `Date`, because browsers may not set the latter.

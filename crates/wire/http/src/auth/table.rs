@@ -2,7 +2,7 @@
 
 use http::HeaderMap;
 
-use super::{Accounts, Authorization, Refusal, Scheme, check_clock, signed_date};
+use super::{Accounts, Refusal, Scheme, check_key};
 use crate::message::Request;
 use crate::uri::Query;
 
@@ -13,19 +13,10 @@ pub fn check(
     account: &str,
     accounts: &Accounts,
 ) -> Result<(), Refusal> {
-    let header = request.headers.get("authorization").ok_or(Refusal::Missing)?;
-    let authorization = Authorization::parse(header.to_str().map_err(|_| Refusal::Malformed)?)?;
-    let keys = accounts.get(authorization.account).ok_or(Refusal::UnknownAccount)?;
-    if authorization.account != account {
-        return Err(Refusal::OtherAccount);
-    }
-    let date = signed_date(&request.headers)?;
-    let text = string_to_sign(authorization.scheme, request, query, account, date);
-    if !keys.verify(&text, &authorization.signature) {
-        return Err(Refusal::WrongSignature);
-    }
-    // Last, so that a stranger learns nothing from it.
-    check_clock(date, request.received_ms)
+    check_key(request, account, accounts, |keys, authorization, date| {
+        let text = string_to_sign(authorization.scheme, request, query, account, date);
+        keys.verify(&text, &authorization.signature)
+    })
 }
 
 /// The signed text. The path goes in as it was sent; of the query only `comp` does.
