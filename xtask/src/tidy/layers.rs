@@ -116,8 +116,12 @@ const CORE: &str = "crates/core/";
 
 /// Crates from outside that core may name, with the features that it may use of them. Any feature not listed could
 /// bring in threads, time or files of its own.
-const OUTSIDE: &[(&str, &[&str])] =
-    &[("bytes", &[]), ("tokio", &["sync", "macros"]), ("xxhash-rust", &["xxh3", "const_xxh3"])];
+const OUTSIDE: &[(&str, &[&str])] = &[
+    ("bytes", &[]),
+    ("crc64fast-nvme", &[]),
+    ("tokio", &["sync", "macros"]),
+    ("xxhash-rust", &["xxh3", "const_xxh3"]),
+];
 
 /// What `env` may use on top: it is the one place where the real clock and the real tasks are.
 const OUTSIDE_ENV: (&str, &[&str]) = ("tokio", &["rt", "time"]);

@@ -56,6 +56,7 @@ pub use tx::{ItemPage, Transaction, Tx};
 pub use view::View;
 
 // What shapes and fronts need of the layers below, so that they name the engine and nothing under it.
+pub use lazuli_env::{BoxFuture, Env};
 pub use lazuli_shardmap::key::{KeyPart, KeySchema, KeyType};
 pub use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
 pub use lazuli_shardmap::manager::{Cuts, NewContainer};
@@ -63,6 +64,10 @@ pub use lazuli_shardmap::{
     Container, ContainerId, Epoch, MapKind, Partition, PartitionId, PartitionState, Policies,
     ShardId,
 };
+pub use lazuli_store::blocks::{
+    BlockFile, BlockId, BlockReader, BlockWriter, Blocks, FoundFile, Owner, PIECE_BYTES_MAX,
+};
+pub use lazuli_store::crc64::{Crc64, crc64};
 pub use lazuli_store::{
     Direction, Error, KeyRange, Kind, PageLimit, Result, after_key, after_prefix,
 };

@@ -36,8 +36,28 @@ impl Space {
     /// `route | job id (16) | step (4)`: that a step of a multi-step job was made here.
     pub const MARKS: Self = Self(0x11);
 
+    // The shape `blob`, whose items are the blobs as they are now.
+    /// `route | time (8) | kind (1)`: what a blob was: snapshots, versions, what was deleted.
+    pub const BLOB_PAST: Self = Self(0x20);
+    /// `route | block id`: blocks that no commit has named yet.
+    pub const BLOB_BLOCKS: Self = Self(0x21);
+    /// `route | content (8) | offset (8)`: pieces of contents.
+    pub const BLOB_PIECES: Self = Self(0x22);
+    /// `route | file (16)`: files that more than one piece names, and `route | content (8)`: contents with several owners.
+    pub const BLOB_SHARED: Self = Self(0x23);
+    /// `route | time (8) | number (4)`: contents and files that nothing names any more.
+    pub const BLOB_GARBAGE: Self = Self(0x24);
+
     /// Every key-ordered space in use: what is counted, scanned and moved with a partition.
-    pub const KEY_ORDERED: &[Self] = &[Self::ITEMS, Self::MARKS];
+    pub const KEY_ORDERED: &[Self] = &[
+        Self::ITEMS,
+        Self::MARKS,
+        Self::BLOB_PAST,
+        Self::BLOB_BLOCKS,
+        Self::BLOB_PIECES,
+        Self::BLOB_SHARED,
+        Self::BLOB_GARBAGE,
+    ];
 
     // Every other container: time-ordered spaces.
     /// `LSN (8) | space (1) | route | row key`: changes, recorded while somebody needs them.

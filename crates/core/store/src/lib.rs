@@ -6,11 +6,16 @@
 //! holds this partition at this epoch", so a writer with an old map can never write, whatever happened in between.
 //!
 //! `suite` states the contract as cases that run on every store; `mem` is the store that tests and the simulator use.
+//! Values too big for a store are files beside it: `blocks`, with a suite and a version in memory of its own.
 
+pub mod blocks;
+pub mod blocks_suite;
+pub mod crc64;
 pub mod error;
 pub mod faulty;
 pub mod limits;
 pub mod mem;
+pub mod mem_blocks;
 pub mod range;
 pub mod suite;
 
