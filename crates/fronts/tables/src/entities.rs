@@ -16,7 +16,7 @@ use crate::etag::{IfMatch, etag};
 use crate::limits::Limits;
 use crate::request::EntityWrite;
 use crate::tables::container;
-use crate::{Call, Front, response};
+use crate::{Call, Front, entity_writer, response};
 
 /// What is written where, on which condition, and what is answered afterwards.
 pub(crate) struct Change {
@@ -49,7 +49,7 @@ pub(crate) async fn get(
         .await
         .map_err(|error| Fault::from_core(&error, Subject::Entities))?;
     let record = found.ok_or_else(|| Fault::new(Code::ResourceNotFound))?;
-    let body = response::entity(call, &key.table, &record, select)?;
+    let body = entity_writer::entity(call, &key.table, &record, select)?;
     Ok(response::json(StatusCode::OK, call, body).with("etag", etag(record.version)))
 }
 
@@ -130,7 +130,7 @@ impl Change {
         let EntityKey { table, partition_key, row_key } = self.key;
         let link = response::entity_link(&table, &partition_key, &row_key);
         let record = Record { partition_key: partition_key.into(), row_key, version, payload };
-        let entity = || response::entity(call, &table, &record, None);
+        let entity = || entity_writer::entity(call, &table, &record, None);
         Ok(response::created(call, &link, entity)?.with("etag", etag(version)))
     }
 }

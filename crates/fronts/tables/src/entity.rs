@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use lazuli_http::odata::{
-    Guid, Metadata, Value, read_entity, write_plain_ascii, write_property, write_string,
+    Guid, Metadata, Value, read_entity, write_stored_property, write_stored_text,
 };
 
 use crate::error::{Code, Fault, Result};
@@ -209,17 +209,20 @@ impl<'a> Properties<'a> {
         }
     }
 
+    /// A property by name. What stands in front of it is passed over unread.
     pub(crate) fn find(&self, name: &str) -> Option<Value<'a>> {
-        self.clone().map_while(std::result::Result::ok).find(|(n, _)| *n == name).map(|(_, v)| v)
+        let mut rest = self.clone();
+        loop {
+            let (found, value) = rest.stored()?;
+            if found == name.as_bytes() {
+                return value.read();
+            }
+        }
     }
 
     fn property(&mut self) -> Option<(&'a str, Value<'a>)> {
         let (name, value) = self.stored()?;
-        let value = match value {
-            Stored::Text(bytes) => Value::String(Cow::Borrowed(text(bytes)?)),
-            Stored::Value(value) => value,
-        };
-        Some((text(name)?, value))
+        Some((text(name)?, value.read()?))
     }
 
     /// The next property as it stands.
@@ -250,7 +253,7 @@ impl<'a> Properties<'a> {
         while !self.0.is_empty() {
             let (name, value) = self.stored().ok_or(Damaged)?;
             if wanted(name) {
-                write_stored(out, name, &value, level).ok_or(Damaged)?;
+                write_stored(out, name, &value, level)?;
                 out.push(b',');
             }
         }
@@ -286,25 +289,37 @@ enum Stored<'a> {
     Value(Value<'a>),
 }
 
+impl<'a> Stored<'a> {
+    fn read(self) -> Option<Value<'a>> {
+        match self {
+            Self::Text(bytes) => Some(Value::String(Cow::Borrowed(text(bytes)?))),
+            Self::Value(value) => Some(value),
+        }
+    }
+}
+
 fn text(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok()
 }
 
-fn write_stored(out: &mut Vec<u8>, name: &[u8], value: &Stored<'_>, level: Metadata) -> Option<()> {
-    match value {
+/// Writes a property as JSON, unless its name or its text is damaged.
+fn write_stored(
+    out: &mut Vec<u8>,
+    name: &[u8],
+    value: &Stored<'_>,
+    level: Metadata,
+) -> std::result::Result<(), Damaged> {
+    let is_written = match value {
         // Text needs no note on its type.
-        Stored::Text(bytes) => {
-            if !write_plain_ascii(out, name) {
-                write_string(out, text(name)?);
-            }
-            out.push(b':');
-            if !write_plain_ascii(out, bytes) {
-                write_string(out, text(bytes)?);
+        Stored::Text(text) => {
+            write_stored_text(out, name) && {
+                out.push(b':');
+                write_stored_text(out, text)
             }
         }
-        Stored::Value(value) => write_property(out, text(name)?, value, level),
-    }
-    Some(())
+        Stored::Value(value) => write_stored_property(out, name, value, level),
+    };
+    if is_written { Ok(()) } else { Err(Damaged) }
 }
 
 impl<'a> Iterator for Properties<'a> {

@@ -8,6 +8,7 @@ mod access;
 mod address;
 mod entities;
 mod entity;
+mod entity_writer;
 mod error;
 mod etag;
 mod filter;

@@ -8,6 +8,7 @@ use lazuli_http::{Response, StatusCode};
 use lazuli_shapes::record::{Filter as Keep, Query, Record, RecordPage, RecordRange, Records};
 
 use crate::entity::Properties;
+use crate::entity_writer::{EntityWriter, entities_bytes};
 use crate::error::{Fault, Result, Subject};
 use crate::filter::{Filter, Plan};
 use crate::request::EntityQuery;
@@ -23,11 +24,11 @@ pub(crate) async fn query(
     let (limits, began) = (&front.limits, Instant::now());
     let name = container(&call.address.target.account, table);
     let most = query.top.unwrap_or(limits.page_items_max);
-    let select = query.select.as_deref();
     let filter = call.access.narrow(query.filter);
     let plan = Plan::of(filter.as_ref());
     let keep = filter.filter(|filter| !plan.is_exact(filter)).map(keep);
     let mut body = response::begin_list(call, table);
+    let mut writer = EntityWriter::new(call, table, query.select.as_deref());
     let mut next = query.after;
     let (mut found, mut examined) = (0, 0);
     loop {
@@ -36,12 +37,12 @@ pub(crate) async fn query(
         let page = page(&front.records, &name, &plan, keep.clone(), limit, after)
             .await
             .map_err(|error| Fault::from_core(&error, Subject::Entities))?;
-        body.reserve(response::entities_bytes(&page.records));
+        body.reserve(entities_bytes(&page.records));
         for record in &page.records {
             if found > 0 {
                 body.push(b',');
             }
-            response::write_entity(&mut body, call, table, record, select)?;
+            writer.write(&mut body, record)?;
             found += 1;
         }
         next = page.next;

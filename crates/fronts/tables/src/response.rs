@@ -1,6 +1,6 @@
-//! Answers: tables and entities as JSON, at the level of metadata that the client asked for.
+//! Answers: tables as JSON, and what they share with entities, at the level of metadata that the client asked for.
 
-use lazuli_http::odata::{Metadata, Value, write_null, write_text_property};
+use lazuli_http::odata::{Metadata, Value, write_text_property};
 use lazuli_http::uri::percent_encode;
 use lazuli_http::{Response, StatusCode};
 use lazuli_shapes::record::Record;
@@ -8,7 +8,7 @@ use lazuli_shapes::record::Record;
 use crate::Call;
 use crate::entity::{PARTITION_KEY, Properties, ROW_KEY, TIMESTAMP};
 use crate::error::Result;
-use crate::etag::{etag, stamp, timestamp, write_etag_json};
+use crate::etag::timestamp;
 
 /// An answer with JSON in it.
 pub(crate) fn json(status: StatusCode, call: &Call, body: Vec<u8>) -> Response {
@@ -70,7 +70,7 @@ pub(crate) fn end_list(mut out: Vec<u8>) -> Vec<u8> {
 }
 
 /// Writes where the types of an answer are described, with a comma behind it.
-fn write_context(out: &mut Vec<u8>, call: &Call, set: &str) {
+pub(crate) fn write_context(out: &mut Vec<u8>, call: &Call, set: &str) {
     if call.wishes.metadata != Metadata::None {
         let context = format!("{}/$metadata#{set}", call.address.target.base);
         write_text_property(out, "odata.metadata", &context);
@@ -101,7 +101,13 @@ fn write_table_members(out: &mut Vec<u8>, call: &Call, name: &str) {
 }
 
 /// What the fullest level says of a thing: its type, its address, its version.
-fn write_links(out: &mut Vec<u8>, call: &Call, set: &str, link: &str, etag: Option<&str>) {
+pub(crate) fn write_links(
+    out: &mut Vec<u8>,
+    call: &Call,
+    set: &str,
+    link: &str,
+    etag: Option<&str>,
+) {
     write_text_property(out, "odata.type", &format!("{}.{set}", call.address.target.account));
     out.push(b',');
     write_text_property(out, "odata.id", &format!("{}/{link}", call.address.target.base));
@@ -112,106 +118,6 @@ fn write_links(out: &mut Vec<u8>, call: &Call, set: &str, link: &str, etag: Opti
     }
     write_text_property(out, "odata.editLink", link);
     out.push(b',');
-}
-
-pub(crate) fn entity(
-    call: &Call,
-    table: &str,
-    record: &Record,
-    select: Option<&[String]>,
-) -> Result<Vec<u8>> {
-    let mut out = b"{".to_vec();
-    write_context(&mut out, call, &format!("{table}/@Element"));
-    write_entity_members(&mut out, call, table, record, select)?;
-    Ok(out)
-}
-
-/// Roughly how many bytes these entities take as JSON, so that the answer grows once.
-pub(crate) fn entities_bytes(records: &[Record]) -> usize {
-    let stored = |record: &Record| {
-        record.partition_key.len() + record.row_key.len() + record.payload.len() * 5 / 4
-    };
-    records.iter().map(|record| stored(record) + ENTITY_MEMBERS_BYTES).sum()
-}
-
-/// The names and quotation marks of what every entity has.
-const ENTITY_MEMBERS_BYTES: usize = 200;
-
-/// One entity of a list.
-pub(crate) fn write_entity(
-    out: &mut Vec<u8>,
-    call: &Call,
-    table: &str,
-    record: &Record,
-    select: Option<&[String]>,
-) -> Result<()> {
-    out.push(b'{');
-    write_entity_members(out, call, table, record, select)
-}
-
-fn write_entity_members(
-    out: &mut Vec<u8>,
-    call: &Call,
-    table: &str,
-    record: &Record,
-    select: Option<&[String]>,
-) -> Result<()> {
-    let level = call.wishes.metadata;
-    let stamp = stamp(record.version);
-    match level {
-        Metadata::None => {}
-        Metadata::Minimal => {
-            out.extend_from_slice(b"\"odata.etag\":");
-            write_etag_json(out, &stamp);
-            out.push(b',');
-        }
-        Metadata::Full => {
-            let link = entity_link(table, &record.partition_key, &record.row_key);
-            write_links(out, call, table, &link, Some(&etag(record.version)));
-        }
-    }
-    let wanted = |name: &[u8]| {
-        select.is_none_or(|names| names.iter().any(|selected| selected.as_bytes() == name))
-    };
-    let selected = |name: &str| wanted(name.as_bytes());
-    if selected(PARTITION_KEY) {
-        write_text_property(out, PARTITION_KEY, &record.partition_key);
-        out.push(b',');
-    }
-    if selected(ROW_KEY) {
-        write_text_property(out, ROW_KEY, &record.row_key);
-        out.push(b',');
-    }
-    if selected(TIMESTAMP) {
-        write_timestamp(out, &stamp, level);
-        out.push(b',');
-    }
-    let properties = Properties::open(&record.payload)?;
-    properties.clone().write(out, level, wanted)?;
-    // A property that was asked for and is not there is null, so that every row of an answer has the same columns.
-    let system = |name: &str| matches!(name, PARTITION_KEY | ROW_KEY | TIMESTAMP);
-    for name in select.unwrap_or_default() {
-        if !system(name) && properties.find(name).is_none() {
-            write_null(out, name);
-            out.push(b',');
-        }
-    }
-    match out.last_mut() {
-        Some(last) if *last == b',' => *last = b'}',
-        _ => out.push(b'}'),
-    }
-    Ok(())
-}
-
-/// Only the fullest level notes the type of the timestamp: the others know it.
-fn write_timestamp(out: &mut Vec<u8>, stamp: &[u8], level: Metadata) {
-    if level == Metadata::Full {
-        write_text_property(out, "Timestamp@odata.type", "Edm.DateTime");
-        out.push(b',');
-    }
-    out.extend_from_slice(b"\"Timestamp\":\"");
-    out.extend_from_slice(stamp);
-    out.push(b'"');
 }
 
 /// A property of a stored entity by name, the keys and the timestamp included.

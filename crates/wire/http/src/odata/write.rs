@@ -61,34 +61,51 @@ pub fn write_string(out: &mut Vec<u8>, text: &str) {
     let _ = serde_json::to_writer(out, text);
 }
 
-/// Writes stored text between quotation marks if it is ASCII without anything to escape, and says whether it did. For
-/// text that nobody has checked for UTF-8 yet: most needs no such check.
-pub fn write_plain_ascii(out: &mut Vec<u8>, text: &[u8]) -> bool {
-    let is_written = text.is_ascii() && is_plain(text);
-    if is_written {
-        out.reserve(text.len() + 2);
-        out.push(b'"');
-        out.extend_from_slice(text);
-        out.push(b'"');
+/// Writes stored text between quotation marks, escaped, and says whether it was text at all. Most of it is ASCII without
+/// anything to escape, which is seen in the same glance, so that only the rest is checked for UTF-8.
+pub fn write_stored_text(out: &mut Vec<u8>, text: &[u8]) -> bool {
+    if any_word(text, |word| odd_bytes(word) | (word & HIGH_BITS)) {
+        let Ok(text) = std::str::from_utf8(text) else { return false };
+        write_string(out, text);
+        return true;
     }
-    is_written
+    out.reserve(text.len() + 2);
+    out.push(b'"');
+    out.extend_from_slice(text);
+    out.push(b'"');
+    true
 }
 
-/// Whether text stands in JSON as it is. Most does, so eight bytes are looked at in one go.
+/// Whether text stands in JSON as it is.
 fn is_plain(text: &[u8]) -> bool {
+    !any_word(text, odd_bytes)
+}
+
+const EACH_BYTE: u64 = 0x0101_0101_0101_0101;
+const HIGH_BITS: u64 = EACH_BYTE * 0x80;
+
+/// Whether the test finds something in one of the eight-byte words that cover the text. The last word overlaps the one
+/// before it; what is too short for one is filled up with spaces, in which no test finds anything.
+fn any_word(text: &[u8], test: impl Fn(u64) -> u64) -> bool {
     let (words, rest) = text.as_chunks::<8>();
-    words.iter().all(|word| odd_bytes(u64::from_le_bytes(*word)) == 0)
-        && rest.iter().all(|byte| *byte >= 0x20 && *byte != b'"' && *byte != b'\\')
+    let found = words.iter().fold(0, |found, word| found | test(u64::from_le_bytes(*word)));
+    let last = match (rest, text.last_chunk::<8>()) {
+        ([], _) => return found != 0,
+        (_, Some(last)) => u64::from_le_bytes(*last),
+        (rest, None) => {
+            rest.iter().fold(EACH_BYTE * b' ' as u64, |word, byte| word << 8 | u64::from(*byte))
+        }
+    };
+    (found | test(last)) != 0
 }
 
 /// Not 0 if one of eight bytes is a control character, a quotation mark or a backslash. A subtraction reaches over into
 /// the next byte only behind a byte that counts by itself, so no other eight bytes are taken for such.
 fn odd_bytes(word: u64) -> u64 {
-    const EACH: u64 = 0x0101_0101_0101_0101;
-    let control = word.wrapping_sub(EACH * 0x20) & !word;
-    let quotation = (word ^ (EACH * b'"' as u64)).wrapping_sub(EACH) & !word;
-    let backslash = (word ^ (EACH * b'\\' as u64)).wrapping_sub(EACH) & !word;
-    (control | quotation | backslash) & (EACH * 0x80)
+    let control = word.wrapping_sub(EACH_BYTE * 0x20) & !word;
+    let quotation = (word ^ (EACH_BYTE * b'"' as u64)).wrapping_sub(EACH_BYTE) & !word;
+    let backslash = (word ^ (EACH_BYTE * b'\\' as u64)).wrapping_sub(EACH_BYTE) & !word;
+    (control | quotation | backslash) & HIGH_BITS
 }
 
 /// Writes `"name":"text"`.
@@ -106,17 +123,32 @@ pub fn write_null(out: &mut Vec<u8>, name: &str) {
 
 /// Writes `"name":value`, after a note on its type if the level wants one and JSON alone doesn't tell it.
 pub fn write_property(out: &mut Vec<u8>, name: &str, value: &Value<'_>, level: Metadata) {
+    write_stored_property(out, name.as_bytes(), value, level);
+}
+
+/// The same of a property whose name is stored text, and whether it was text.
+pub fn write_stored_property(
+    out: &mut Vec<u8>,
+    name: &[u8],
+    value: &Value<'_>,
+    level: Metadata,
+) -> bool {
     if level != Metadata::None && needs_note(value) {
-        write_string(out, name);
+        if !write_stored_text(out, name) {
+            return false;
+        }
         // The note stands inside of the quotation marks.
         out.pop();
         out.extend_from_slice(b"@odata.type\":\"");
         out.extend_from_slice(value.kind().name().as_bytes());
         out.extend_from_slice(b"\",");
     }
-    write_string(out, name);
+    if !write_stored_text(out, name) {
+        return false;
+    }
     out.push(b':');
     write_value(out, value);
+    true
 }
 
 fn write_value(out: &mut Vec<u8>, value: &Value<'_>) {
@@ -213,8 +245,31 @@ mod tests {
         assert_eq!(text(""), r#""""#);
         assert_eq!(text("plain ä😀\u{7f}"), "\"plain ä😀\u{7f}\"");
         for byte in 0..0x80u8 {
-            let one = format!("some text before {} and behind", char::from(byte));
-            assert_eq!(text(&one), serde_json::to_string(&one).unwrap());
+            for before in 0..18 {
+                for behind in 0..18 {
+                    let [before, behind] = [before, behind].map(|count| "~".repeat(count));
+                    let one = format!("{before}{}{behind}", char::from(byte));
+                    let expected = serde_json::to_string(&one).unwrap();
+                    assert_eq!(text(&one), expected);
+                    let mut stored = Vec::new();
+                    assert!(write_stored_text(&mut stored, one.as_bytes()));
+                    assert_eq!(String::from_utf8(stored).unwrap(), expected);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn stored_text_is_written_if_it_is_text() {
+        for length in 0..20 {
+            let mut bytes = vec![b'a'; length];
+            bytes.extend_from_slice("ä\"😀".as_bytes());
+            let mut out = Vec::new();
+            assert!(write_stored_text(&mut out, &bytes));
+            let expected = serde_json::to_string(std::str::from_utf8(&bytes).unwrap()).unwrap();
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+            bytes.push(0xff);
+            assert!(!write_stored_text(&mut Vec::new(), &bytes));
         }
     }
 

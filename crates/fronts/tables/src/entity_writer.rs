@@ -1,0 +1,143 @@
+//! Entities as JSON, one after another, at the level of metadata that the client asked for.
+//!
+//! The entities of an answer mostly have the same partition key and were written within the same second, often at the
+//! same moment. So what was made for one is kept for the next.
+
+use std::sync::Arc;
+
+use lazuli_engine::Lsn;
+use lazuli_http::date::ISO8601_BYTES_MAX;
+use lazuli_http::odata::{Metadata, write_null, write_string, write_text_property};
+use lazuli_shapes::record::Record;
+
+use crate::Call;
+use crate::entity::{PARTITION_KEY, Properties, ROW_KEY, TIMESTAMP};
+use crate::error::Result;
+use crate::etag::{etag, stamp, write_etag_json};
+use crate::response::{entity_link, write_context, write_links};
+
+/// The names and quotation marks of what every entity has.
+const ENTITY_MEMBERS_BYTES: usize = 200;
+
+/// One entity as the whole answer.
+pub(crate) fn entity(
+    call: &Call,
+    table: &str,
+    record: &Record,
+    select: Option<&[String]>,
+) -> Result<Vec<u8>> {
+    let mut out = b"{".to_vec();
+    write_context(&mut out, call, &format!("{table}/@Element"));
+    EntityWriter::new(call, table, select).write_members(&mut out, record)?;
+    Ok(out)
+}
+
+/// Roughly how many bytes these entities take as JSON, so that the answer grows once.
+pub(crate) fn entities_bytes(records: &[Record]) -> usize {
+    let stored = |record: &Record| {
+        record.partition_key.len() + record.row_key.len() + record.payload.len() * 5 / 4
+    };
+    records.iter().map(|record| stored(record) + ENTITY_MEMBERS_BYTES).sum()
+}
+
+pub(crate) struct EntityWriter<'a> {
+    call: &'a Call,
+    table: &'a str,
+    select: Option<&'a [String]>,
+    /// The last version, as a timestamp.
+    stamp: Option<(Lsn, [u8; ISO8601_BYTES_MAX])>,
+    /// The last partition key, and the member that it makes.
+    partition_key: Option<(Arc<str>, Vec<u8>)>,
+}
+
+impl<'a> EntityWriter<'a> {
+    pub(crate) fn new(call: &'a Call, table: &'a str, select: Option<&'a [String]>) -> Self {
+        Self { call, table, select, stamp: None, partition_key: None }
+    }
+
+    /// One entity of a list.
+    pub(crate) fn write(&mut self, out: &mut Vec<u8>, record: &Record) -> Result<()> {
+        out.push(b'{');
+        self.write_members(out, record)
+    }
+
+    fn write_members(&mut self, out: &mut Vec<u8>, record: &Record) -> Result<()> {
+        let level = self.call.wishes.metadata;
+        let stamp = self.stamp(record.version);
+        match level {
+            Metadata::None => {}
+            Metadata::Minimal => {
+                out.extend_from_slice(b"\"odata.etag\":");
+                write_etag_json(out, &stamp);
+                out.push(b',');
+            }
+            Metadata::Full => {
+                let link = entity_link(self.table, &record.partition_key, &record.row_key);
+                write_links(out, self.call, self.table, &link, Some(&etag(record.version)));
+            }
+        }
+        if self.selects(PARTITION_KEY.as_bytes()) {
+            self.write_partition_key(out, &record.partition_key);
+        }
+        if self.selects(ROW_KEY.as_bytes()) {
+            out.extend_from_slice(b"\"RowKey\":");
+            write_string(out, &record.row_key);
+            out.push(b',');
+        }
+        if self.selects(TIMESTAMP.as_bytes()) {
+            write_timestamp(out, &stamp, level);
+        }
+        let properties = Properties::open(&record.payload)?;
+        properties.clone().write(out, level, |name| self.selects(name))?;
+        self.write_missing(out, &properties);
+        match out.last_mut() {
+            Some(last) if *last == b',' => *last = b'}',
+            _ => out.push(b'}'),
+        }
+        Ok(())
+    }
+
+    fn selects(&self, name: &[u8]) -> bool {
+        self.select.is_none_or(|names| names.iter().any(|selected| selected.as_bytes() == name))
+    }
+
+    fn stamp(&mut self, version: Lsn) -> [u8; ISO8601_BYTES_MAX] {
+        match self.stamp {
+            Some((known, stamp)) if known == version => stamp,
+            _ => self.stamp.insert((version, stamp(version))).1,
+        }
+    }
+
+    fn write_partition_key(&mut self, out: &mut Vec<u8>, partition_key: &Arc<str>) {
+        let known =
+            self.partition_key.take().filter(|(known, _)| Arc::ptr_eq(known, partition_key));
+        let (_, member) = self.partition_key.insert(known.unwrap_or_else(|| {
+            let mut member = Vec::new();
+            write_text_property(&mut member, PARTITION_KEY, partition_key);
+            member.push(b',');
+            (partition_key.clone(), member)
+        }));
+        out.extend_from_slice(member);
+    }
+
+    /// A property that was asked for and is not there is null, so that every row of an answer has the same columns.
+    fn write_missing(&self, out: &mut Vec<u8>, properties: &Properties<'_>) {
+        let system = |name: &str| matches!(name, PARTITION_KEY | ROW_KEY | TIMESTAMP);
+        for name in self.select.unwrap_or_default() {
+            if !system(name) && properties.find(name).is_none() {
+                write_null(out, name);
+                out.push(b',');
+            }
+        }
+    }
+}
+
+/// Only the fullest level notes the type of the timestamp: the others know it.
+fn write_timestamp(out: &mut Vec<u8>, stamp: &[u8], level: Metadata) {
+    if level == Metadata::Full {
+        out.extend_from_slice(b"\"Timestamp@odata.type\":\"Edm.DateTime\",");
+    }
+    out.extend_from_slice(b"\"Timestamp\":\"");
+    out.extend_from_slice(stamp);
+    out.extend_from_slice(b"\",");
+}
