@@ -10,6 +10,7 @@ mod core;
 pub mod endpoints;
 pub mod failure;
 pub mod folder;
+mod fronts;
 pub mod fsck;
 mod host;
 pub mod logging;

@@ -7,9 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lazuli_env::BoxFuture;
 use lazuli_http::{Door, Request, Response, Stop, Stopper, Tls, serve, stopper};
-use lazuli_shapes::record::Records;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
@@ -18,6 +16,7 @@ use crate::core::Core;
 use crate::endpoints::{AdminFile, Endpoint, ready_json, write_ready_file};
 use crate::failure::{Failure, Result};
 use crate::folder::Folder;
+use crate::fronts::{self, Front};
 use crate::metrics::Requests;
 use crate::registry::Registry;
 use crate::running::Running;
@@ -52,24 +51,31 @@ impl Server {
             Some(token) => token.clone(),
             None => token::read_or_make(folder.path())?,
         };
-        let tables = Gate::tables(&settings, &folder).await?;
+        let tls = tls::load(&settings.tls, settings.host, &folder)?;
+        let mut fronts = Vec::new();
+        for front in fronts::all(&settings, &core.engine, &accounts.signing()) {
+            fronts.push((Gate::front(&front, &settings, tls.clone()).await?, front));
+        }
         let admin = Gate::admin(&settings).await?;
+        let gates = || fronts.iter().map(|(gate, _)| gate).chain([&admin]);
         let running = Arc::new(Running {
             started: Instant::now(),
             durability: settings.durability,
-            endpoints: [tables.endpoints(), admin.endpoints()].concat(),
+            endpoints: gates().flat_map(Gate::endpoints).collect(),
             engine: core.engine.clone(),
             host: core.host.clone(),
             accounts,
             requests: Arc::new(Requests::default()),
-            doors: vec![(tables.name, tables.door.clone()), (admin.name, admin.door.clone())],
+            doors: gates().map(|gate| (gate.name, gate.door.clone())).collect(),
         });
         core.engine.start();
         let (stopper, stop) = stopper();
         let mut serving = JoinSet::new();
         let endpoints = running.endpoints.clone();
-        let handler = tables_front(&settings, &running);
-        tables.open(&mut serving, &stop, handler);
+        for (gate, front) in fronts {
+            let handler = front.counted(running.requests.clone());
+            gate.open(&mut serving, &stop, move |request| handler(request));
+        }
         let api = Arc::new(Admin::new(running, token));
         admin.open(&mut serving, &stop, move |request| api.clone().handle(request));
         announce(&settings, &folder, &endpoints)?;
@@ -89,27 +95,6 @@ impl Server {
     }
 }
 
-/// The Tables front, with every answer counted.
-fn tables_front(
-    settings: &Settings,
-    running: &Arc<Running>,
-) -> impl Fn(Request) -> BoxFuture<'static, Response> + Send + Sync + 'static {
-    let records = Records::new(running.engine.clone());
-    let limits = settings.tables.clone();
-    let front = lazuli_tables::handler(records, running.accounts.signing(), limits);
-    let requests = running.requests.clone();
-    move |request| {
-        let (began, answer) = (Instant::now(), front(request));
-        let requests = requests.clone();
-        Box::pin(async move {
-            let response = answer.await;
-            let operation = response.operation.unwrap_or("unknown");
-            requests.observe(TABLES, operation, response.status.as_u16(), began.elapsed());
-            response
-        })
-    }
-}
-
 /// Tells commands and whoever waits where the server is.
 fn announce(settings: &Settings, folder: &Folder, endpoints: &[Endpoint]) -> Result<()> {
     if let Some(admin) = endpoints.iter().find(|endpoint| endpoint.name == ADMIN) {
@@ -121,7 +106,6 @@ fn announce(settings: &Settings, folder: &Folder, endpoints: &[Endpoint]) -> Res
     write_ready_file(path, &ready_json(endpoints, kept.as_deref()))
 }
 
-const TABLES: &str = "tables";
 const ADMIN: &str = "admin";
 
 /// A listener that is bound and not yet served.
@@ -135,11 +119,10 @@ struct Gate {
 }
 
 impl Gate {
-    async fn tables(settings: &Settings, folder: &Folder) -> Result<Self> {
-        let tls = tls::load(&settings.tls, settings.host, folder)?;
-        let address = SocketAddr::new(settings.host, settings.table_port);
+    async fn front(front: &Front, settings: &Settings, tls: Option<Tls>) -> Result<Self> {
+        let address = SocketAddr::new(settings.host, front.port);
         let limits = settings.http_limits();
-        Self::bind(TABLES, address, limits, tls, settings.tls.mode).await
+        Self::bind(front.name, address, limits, tls, settings.tls.mode).await
     }
 
     /// Always on loopback, always plain: the token never leaves the machine.

@@ -7,7 +7,7 @@ use lazuli_http::Request;
 use lazuli_http::acl::StoredPolicy;
 use lazuli_http::auth::sas::{self, AccountGrant};
 use lazuli_http::auth::table_sas::{self, EntityRange, TableGrant};
-use lazuli_http::auth::{self, Refusal};
+use lazuli_http::auth::{self, Refusal, bearer};
 use lazuli_http::odata::Value;
 use lazuli_http::uri::Query;
 
@@ -20,11 +20,14 @@ use crate::{Front, tables};
 
 /// The letter of this service in an account's signature.
 const SERVICE: char = 't';
+/// Its name in the addresses of the original.
+const SERVICE_NAME: &str = "table";
 
 /// What the sender of a request may do. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) enum Access {
-    /// Whoever has a key of the account. Preflights have it too, and nothing else to ask for.
+    /// Whoever has a key of the account, or a token while tokens are taken. Preflights have it too, and nothing else to
+    /// ask for.
     Owner,
     Account(Arc<AccountGrant>),
     Table(Arc<TableGrant>),
@@ -48,6 +51,10 @@ impl Access {
         address: &Address,
     ) -> Result<Self> {
         let account = &*address.target.account;
+        if bearer::is_present(request) {
+            bearer::check(request, account, SERVICE_NAME, front.tokens)?;
+            return Ok(Self::Owner);
+        }
         if request.headers.contains_key("authorization") || !sas::is_present(query) {
             auth::table::check(request, query, account, &front.accounts)?;
             return Ok(Self::Owner);

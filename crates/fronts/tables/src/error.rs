@@ -272,6 +272,11 @@ impl From<Refusal> for Fault {
             | Refusal::WrongSignature
             | Refusal::OutsideTime
             | Refusal::UnknownPolicy => Self::new(Code::AuthenticationFailed),
+            Refusal::Token(token) => {
+                let failed = Self::new(Code::AuthenticationFailed);
+                let said = format!("{} {}", failed.message, token.detail());
+                failed.say(said)
+            }
             Refusal::OtherAddress => Self::new(Code::AuthorizationSourceIPMismatch),
             Refusal::OtherProtocol => Self::new(Code::AuthorizationProtocolMismatch),
             Refusal::OtherService => Self::new(Code::AuthorizationServiceMismatch),

@@ -28,8 +28,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use lazuli_http::auth::Accounts;
-use lazuli_http::date::{Fraction, TICKS_PER_MILLI, format_iso8601};
-use lazuli_http::storage::{self, Echo};
+use lazuli_http::auth::bearer::Tokens;
+use lazuli_http::service::Visitor;
+use lazuli_http::storage::{self, Echo, time_text};
 use lazuli_http::uri::Query;
 use lazuli_http::{Body, HeaderMap, Method, Request, Response};
 use lazuli_shapes::record::Records;
@@ -40,7 +41,6 @@ use error::{Code, ErrorFormat, Fault, Result};
 pub use limits::Limits;
 pub use request::MAP_HEADER;
 use request::{Head, Operation, Wishes};
-use service::Visitor;
 
 /// An answer that is on its way.
 pub type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
@@ -49,9 +49,10 @@ pub type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
 pub fn handler(
     records: Records,
     accounts: Arc<Accounts>,
+    tokens: Tokens,
     limits: Limits,
 ) -> impl Fn(Request) -> Answer + Clone + Send + Sync + 'static {
-    let front = Arc::new(Front { records, accounts, limits });
+    let front = Arc::new(Front { records, accounts, tokens, limits });
     move |request| {
         let front = front.clone();
         Box::pin(async move { front.answer(request).await })
@@ -61,6 +62,7 @@ pub fn handler(
 struct Front {
     records: Records,
     accounts: Arc<Accounts>,
+    tokens: Tokens,
     limits: Limits,
 }
 
@@ -86,10 +88,11 @@ impl Front {
     async fn answer(&self, request: Request) -> Response {
         let echo = Echo::of(&request);
         let format = ErrorFormat::parse(request.header("accept").unwrap_or_default());
-        let (received_ms, mut visitor) = (request.received_ms, None);
+        let (received_ms, visitor) = (request.received_ms, Visitor::of(&request));
+        let mut account = None;
         let (operation, result) = match self.admit(&request).await {
             Ok((call, operation)) => {
-                visitor = Visitor::of(self, &request, &call.address.target.account).await;
+                account = Some(call.address.target.account.clone());
                 let Request { headers, body, .. } = request;
                 (Some(operation.name()), self.run(&call, operation, &headers, body).await)
             }
@@ -103,8 +106,8 @@ impl Front {
         });
         response.operation = operation;
         let preflight = operation == Some(Operation::Preflight.name());
-        if let Some(visitor) = visitor.filter(|_| !preflight) {
-            response = visitor.greet(response);
+        if let (Some(visitor), Some(account), false) = (visitor, account, preflight) {
+            response = service::greet(self, &account, &visitor, response).await;
         }
         echo.apply(response).with("server", "Lazuli").with("x-content-type-options", "nosniff")
     }
@@ -178,10 +181,4 @@ impl Front {
             Operation::Preflight => service::preflight(self, call, headers).await,
         }
     }
-}
-
-/// A time as errors say it.
-fn time_text(ms: u64) -> String {
-    let ticks = i64::try_from(ms).unwrap_or(0).saturating_mul(TICKS_PER_MILLI);
-    format_iso8601(ticks, Fraction::Seven)
 }

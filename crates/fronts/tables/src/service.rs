@@ -1,9 +1,8 @@
 //! Operations on the service itself: its properties, its statistics, and what browsers ask beforehand.
 
-use lazuli_http::cors::{self, CorsRule, Preflight};
-use lazuli_http::date::format_rfc1123;
 use lazuli_http::properties::Properties;
-use lazuli_http::{HeaderMap, Request, Response, StatusCode};
+use lazuli_http::service::{self, PreflightRefusal, Visitor};
+use lazuli_http::{HeaderMap, Response, StatusCode};
 
 use crate::error::{Code, Fault, Result, Subject};
 use crate::{Call, Front, response};
@@ -36,46 +35,33 @@ pub(crate) async fn set_properties(front: &Front, call: &Call, body: &[u8]) -> R
     Ok(Response::new(StatusCode::ACCEPTED))
 }
 
-/// The secondary endpoint reads what the primary wrote, so it is never behind.
 pub(crate) fn stats(call: &Call) -> Result<Response> {
     if !call.address.target.secondary {
         return Err(Fault::new(Code::InvalidQueryParameterValue)
             .say("Statistics are there at the secondary endpoint only."));
     }
-    let now = format_rfc1123(i64::try_from(call.received_ms / 1000).unwrap_or(0));
-    let body = format!(
-        "<?xml version=\"1.0\" encoding=\"utf-8\"?><StorageServiceStats><GeoReplication>\
-         <Status>live</Status><LastSyncTime>{now}</LastSyncTime></GeoReplication>\
-         </StorageServiceStats>"
-    );
-    Ok(response::xml(StatusCode::OK, body))
+    Ok(response::xml(StatusCode::OK, service::stats(call.received_ms)))
 }
 
-/// Whether the request that a browser has in mind would be let in by a rule.
 pub(crate) async fn preflight(front: &Front, call: &Call, headers: &HeaderMap) -> Result<Response> {
-    let question = Preflight::of(headers).ok_or_else(|| Fault::new(Code::MissingRequiredHeader))?;
     let rules = load(front, &call.address.target.account).await?.cors;
-    let rule = question.find(&rules).ok_or_else(|| Fault::new(Code::CorsPreflightFailure))?;
-    Ok(question.answer(rule, Response::new(StatusCode::OK)))
+    service::preflight(headers, &rules).map_err(|refusal| {
+        Fault::new(match refusal {
+            PreflightRefusal::NoQuestion => Code::MissingRequiredHeader,
+            PreflightRefusal::NoRule => Code::CorsPreflightFailure,
+        })
+    })
 }
 
-/// A request of a page from another origin: what its answer must say so that the page may read it.
-pub(crate) struct Visitor {
-    origin: String,
-    method: String,
-    rules: Vec<CorsRule>,
-}
-
-impl Visitor {
-    /// None if the request comes from no page, or the rules can't be read: then the browser keeps the answer to itself.
-    pub(crate) async fn of(front: &Front, request: &Request, account: &str) -> Option<Self> {
-        let origin = request.header("origin")?.to_owned();
-        let method = request.method.as_str().to_owned();
-        let rules = load(front, account).await.ok()?.cors;
-        Some(Self { origin, method, rules })
-    }
-
-    pub(crate) fn greet(&self, response: Response) -> Response {
-        cors::expose(&self.rules, &self.origin, &self.method, response)
+/// Tells a page of another origin whether it may read the answer. If the rules can't be read, it may not.
+pub(crate) async fn greet(
+    front: &Front,
+    account: &str,
+    visitor: &Visitor,
+    response: Response,
+) -> Response {
+    match load(front, account).await {
+        Ok(properties) => visitor.greet(&properties.cors, response),
+        Err(_) => response,
     }
 }

@@ -2,11 +2,15 @@
 //! not. The targets in `fuzz/` are these functions; the tests here run the same ones on fixed seeds.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Uri};
 
-use crate::auth::{Accounts, Authorization, Key, Keys, Refusal, Scheme, sas, table, table_sas};
+use crate::auth::bearer::{self, Tokens};
+use crate::auth::service_sas::{self, Resource};
+use crate::auth::{
+    Accounts, Authorization, Key, Keys, Refusal, Scheme, sas, shared_key, table, table_sas,
+};
 use crate::body::Body;
 use crate::date::{Fraction, format_iso8601, format_rfc1123, parse_iso8601, parse_rfc1123};
 use crate::message::{Request, RequestId};
@@ -74,7 +78,41 @@ pub fn authorization(data: &[u8]) {
     accounts.set(ACCOUNT, keys());
     let checked = table::check(&request, &query, ACCOUNT, &accounts);
     assert!(checked.is_err(), "a request that nobody signed is let in: {text:?}");
+    let checked = shared_key::check(&request, &query, ACCOUNT, &accounts);
+    assert!(checked.is_err(), "a request that nobody signed is let in: {text:?}");
     let _ = storage::version(&request.headers);
+}
+
+/// The name of a blob in the first line, and in the second one the parameters of a signature for it, for its container,
+/// or for a queue of that name: nobody is let in by a signature that nobody made.
+pub fn service_access(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let (blob, parameters) = text.split_once('\n').unwrap_or(("a", &text));
+    let Ok(query) = Query::parse(parameters) else { return };
+    let (request, keys) = (request("/dev/c/a", &[("x-ms-a", "1")]), keys());
+    let at = query.get("snapshot");
+    for resource in [
+        Resource::Queue(blob),
+        Resource::Container("c"),
+        Resource::Blob { container: "c", blob, at },
+    ] {
+        let checked = service_sas::check(&request, &query, ACCOUNT, &keys, resource, None, None);
+        assert!(checked.is_err(), "a signature that nobody made is let in: {text:?}");
+    }
+}
+
+/// The claims of a bearer token, or a whole header: read or refused, and refused wherever tokens are off.
+pub fn token(data: &[u8]) {
+    let claims = URL_SAFE_NO_PAD.encode(data);
+    for header in [String::from_utf8_lossy(data).into_owned(), format!("Bearer e30.{claims}.AAEC")]
+    {
+        let mut request = request("/dev/a", &[("authorization", &header)]);
+        request.secure = true;
+        let _ = bearer::check(&request, ACCOUNT, "queue", Tokens::Basic);
+        assert!(bearer::check(&request, ACCOUNT, "queue", Tokens::Off).is_err());
+        request.secure = false;
+        assert!(bearer::check(&request, ACCOUNT, "queue", Tokens::Basic).is_err());
+    }
 }
 
 /// The parameters of shared access signatures. Without a good signature nothing is let in; with one it is never called
@@ -262,6 +300,45 @@ mod tests {
     fn nobody_gets_in_by_a_made_up_shared_access_signature() {
         let words = ["sp=r&", "ss=t&", "srt=sco&", "se=2027&", "sv=2019-02-02&", "sig=", "tn=a&"];
         corpus(seeds!("shared_access"), &words, ROUNDS, super::shared_access);
+    }
+
+    #[test]
+    fn nobody_gets_in_by_a_made_up_signature_of_a_resource() {
+        let words = [
+            "a/b/c\n",
+            "sp=r&",
+            "se=2027&",
+            "sv=2026-10-06&",
+            "sig=AAEC&",
+            "sr=",
+            "b&",
+            "c&",
+            "d&",
+            "sdd=1&",
+            "skoid=o&",
+            "srh=x-ms-a,",
+            "srq=%ff&",
+            "si=p&",
+        ];
+        corpus(seeds!("service_access"), &words, ROUNDS, super::service_access);
+    }
+
+    #[test]
+    fn tokens_are_read_or_refused() {
+        let words = [
+            "Bearer ",
+            "e30",
+            ".",
+            "{",
+            "}",
+            "\"aud\":",
+            "\"iss\":",
+            "\"nbf\":1,",
+            "\"exp\":1e400,",
+            "\"iat\":0,",
+            "\"https://storage.azure.com\",",
+        ];
+        corpus(seeds!("token"), &words, ROUNDS, super::token);
     }
 
     #[test]

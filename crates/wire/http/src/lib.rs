@@ -18,6 +18,7 @@ pub mod mutate;
 pub mod odata;
 pub mod properties;
 pub mod serve;
+pub mod service;
 pub mod stop;
 pub mod storage;
 pub mod storage_error;

@@ -2,6 +2,7 @@
 
 use http::HeaderMap;
 
+use crate::date::{Fraction, TICKS_PER_MILLI, format_iso8601};
 use crate::message::{Request, Response};
 
 /// The version that a request without one is answered as.
@@ -53,6 +54,12 @@ impl Echo {
             None => response,
         }
     }
+}
+
+/// A time as errors say it.
+pub fn time_text(ms: u64) -> String {
+    let ticks = i64::try_from(ms).unwrap_or(0).saturating_mul(TICKS_PER_MILLI);
+    format_iso8601(ticks, Fraction::Seven)
 }
 
 #[cfg(test)]

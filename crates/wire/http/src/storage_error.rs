@@ -218,7 +218,7 @@ impl<C: ErrorCode> Fault<C> {
 
 impl<C: ErrorCode + From<CommonCode>> From<Refusal> for Fault<C> {
     fn from(refusal: Refusal) -> Self {
-        Self::new(match refusal {
+        let fault = Self::new(match refusal {
             Refusal::Missing => CommonCode::NoAuthenticationInformation,
             Refusal::Malformed => CommonCode::InvalidAuthenticationInfo,
             Refusal::UnknownAccount
@@ -227,11 +227,16 @@ impl<C: ErrorCode + From<CommonCode>> From<Refusal> for Fault<C> {
             | Refusal::ClockSkew
             | Refusal::WrongSignature
             | Refusal::OutsideTime
-            | Refusal::UnknownPolicy => CommonCode::AuthenticationFailed,
+            | Refusal::UnknownPolicy
+            | Refusal::Token(_) => CommonCode::AuthenticationFailed,
             Refusal::OtherAddress => CommonCode::AuthorizationSourceIPMismatch,
             Refusal::OtherProtocol => CommonCode::AuthorizationProtocolMismatch,
             Refusal::OtherService => CommonCode::AuthorizationServiceMismatch,
-        })
+        });
+        match refusal {
+            Refusal::Token(token) => fault.detail("AuthenticationErrorDetail", token.detail()),
+            _ => fault,
+        }
     }
 }
 

@@ -20,6 +20,8 @@ pub use print::{json, lines};
 pub use sources::{FILE_DEFAULT, Origin, Sources, Texts};
 pub use table::{Row, TABLE};
 
+use lazuli_http::auth::bearer::Tokens;
+
 use crate::accounts::{self, Account};
 use crate::secret::Secret;
 
@@ -34,6 +36,8 @@ pub struct Settings {
     pub durability: Durability,
     pub cache_bytes: u64,
     pub tls: Tls,
+    /// Whether bearer tokens are taken.
+    pub tokens: Tokens,
     pub limits: Limits,
     /// What the Tables front takes; by default what the original takes.
     pub tables: lazuli_tables::Limits,
@@ -139,6 +143,7 @@ impl Settings {
             durability: one.need("durability", |text| value::choice(text, DURABILITIES))?,
             cache_bytes: one.need("cache-size", value::bytes)?,
             tls: tls(&one)?,
+            tokens: one.need("oauth", |text| value::choice(text, TOKENS))?,
             limits: Limits {
                 connections: one.need("connections-max", value::count)?,
                 header_bytes: one.need("header-bytes-max", memory_bytes)?,
@@ -180,6 +185,7 @@ const DURABILITIES: &[(&str, Durability)] =
     &[("synced", Durability::Synced), ("relaxed", Durability::Relaxed)];
 const TLS_MODES: &[(&str, TlsMode)] =
     &[("off", TlsMode::Off), ("beside", TlsMode::Beside), ("only", TlsMode::Only)];
+const TOKENS: &[(&str, Tokens)] = &[("off", Tokens::Off), ("basic", Tokens::Basic)];
 const LOG_LEVELS: &[(&str, LogLevel)] = &[
     ("error", LogLevel::Error),
     ("warn", LogLevel::Warn),

@@ -77,6 +77,12 @@ pub const TABLE: &[Row] = &[
         "The certificate chain (PEM); without it a self-signed one is made and kept",
     ),
     row("tls-key", "FILE", None, "The private key of tls-cert (PEM)"),
+    row(
+        "oauth",
+        "off|basic",
+        Some("off"),
+        "Bearer tokens over HTTPS: refused, or taken after a look at all but their signature",
+    ),
     row("connections-max", "COUNT", Some("4096"), "Connections of a front at the same time"),
     row("header-bytes-max", "BYTES", Some("64KiB"), "The largest head of a request"),
     row("body-bytes-max", "BYTES", Some("4MiB"), "The largest body of a request"),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use lazuli_engine::{Engine, Settings};
+use lazuli_http::auth::bearer::Tokens;
 use lazuli_http::auth::table::string_to_sign;
 use lazuli_http::auth::{Accounts, Key, Keys, Scheme};
 use lazuli_http::uri::Query;
@@ -44,7 +45,7 @@ impl Server {
             accounts.set(name, keys);
         }
         let records = runtime.block_on(records());
-        let handler = Box::new(handler(records, accounts, limits));
+        let handler = Box::new(handler(records, accounts, Tokens::Basic, limits));
         Self { handler, runtime }
     }
 

@@ -30,6 +30,11 @@ impl Key {
         Hmac::new_from_slice(&bytes).map(Self).map_err(|_| BadKey)
     }
 
+    /// A key that was derived from another one.
+    pub(super) fn from_secret(secret: &[u8; 32]) -> Self {
+        Self(Hmac::new_from_slice(secret).expect("HMAC takes keys of every length"))
+    }
+
     pub fn sign(&self, text: &str) -> [u8; 32] {
         let mut mac = self.0.clone();
         mac.update(text.as_bytes());

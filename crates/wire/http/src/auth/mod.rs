@@ -1,11 +1,15 @@
 //! Who signed a request, over which text, and when: shared keys and shared access signatures.
 //!
 //! The services differ only in the text that is signed, so that each has files of its own here ([`table`] and
-//! [`table_sas`]; [`shared_key`] is that of Blobs and Queues). What is the same for all keys is in this one: the
-//! `Authorization` header, the clock, the comparison.
+//! [`table_sas`] for Tables, [`shared_key`] and [`service_sas`] for Blobs and Queues). What is the same for all keys is
+//! in this one: the `Authorization` header, the clock, the comparison.
 
+pub mod access;
+pub mod bearer;
+pub mod delegation;
 mod key;
 pub mod sas;
+pub mod service_sas;
 pub mod shared_key;
 pub mod table;
 pub mod table_sas;
@@ -65,6 +69,8 @@ pub enum Refusal {
     OtherService,
     /// It names a policy that the container does not have.
     UnknownPolicy,
+    /// A bearer token is not taken.
+    Token(bearer::TokenFault),
 }
 
 impl<'a> Authorization<'a> {

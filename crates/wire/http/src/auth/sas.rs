@@ -1,7 +1,8 @@
 //! Shared access signatures: what an account's owner lets others do, for how long, and from where.
 //!
 //! This file reads and checks what all of them have in common, and the account's own kind. The kinds of single services
-//! differ in the text that is signed ([`super::table_sas`]). Nothing a signature says counts before its text is verified.
+//! differ in the text that is signed ([`super::table_sas`], [`super::service_sas`]). Nothing a signature says counts
+//! before its text is verified.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -22,6 +23,11 @@ const VERSION_BYTES: usize = "2020-12-06".len();
 /// Whether a request is signed by its address.
 pub fn is_present(query: &Query<'_>) -> bool {
     query.get("sig").is_some()
+}
+
+/// Whether the signature is one of a whole account.
+pub fn is_account(query: &Query<'_>) -> bool {
+    query.get("ss").is_some() || query.get("srt").is_some()
 }
 
 /// What a signature grants, after it was verified.

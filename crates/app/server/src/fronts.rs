@@ -1,0 +1,53 @@
+//! The fronts of a server: one entry for each, with its port and what answers its requests.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use lazuli_engine::Engine;
+use lazuli_env::BoxFuture;
+use lazuli_http::auth::Accounts;
+use lazuli_http::{Request, Response};
+use lazuli_shapes::record::Records;
+
+use crate::metrics::Requests;
+use crate::settings::Settings;
+
+pub(crate) struct Front {
+    pub(crate) name: &'static str,
+    pub(crate) port: u16,
+    pub(crate) handler: Handler,
+}
+
+pub(crate) type Handler = Arc<dyn Fn(Request) -> BoxFuture<'static, Response> + Send + Sync>;
+
+/// All fronts, in the order in which they are listed to users.
+pub(crate) fn all(
+    settings: &Settings,
+    engine: &Arc<Engine>,
+    accounts: &Arc<Accounts>,
+) -> Vec<Front> {
+    let tables = lazuli_tables::handler(
+        Records::new(engine.clone()),
+        accounts.clone(),
+        settings.tokens,
+        settings.tables.clone(),
+    );
+    vec![Front { name: "tables", port: settings.table_port, handler: Arc::new(tables) }]
+}
+
+impl Front {
+    /// The same front, with every answer counted.
+    pub(crate) fn counted(self, requests: Arc<Requests>) -> Handler {
+        let Self { name, handler, .. } = self;
+        Arc::new(move |request| {
+            let (began, answer) = (Instant::now(), handler(request));
+            let requests = requests.clone();
+            Box::pin(async move {
+                let response = answer.await;
+                let operation = response.operation.unwrap_or("unknown");
+                requests.observe(name, operation, response.status.as_u16(), began.elapsed());
+                response
+            })
+        })
+    }
+}
