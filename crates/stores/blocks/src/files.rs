@@ -1,0 +1,291 @@
+//! The keeper: opens the folder, makes, reads, copies, lists and removes files.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use lazuli_env::BoxFuture;
+use lazuli_store::blocks::{
+    BlockFile, BlockId, BlockReader, BlockWriter, Blocks, FoundFile, Owner,
+};
+use lazuli_store::limits::KEY_BYTES_MAX;
+use lazuli_store::{Error, Result};
+
+use crate::disk::{Disk, failed};
+use crate::generation::Generations;
+use crate::layout::{Layout, remove_if_there};
+use crate::pool::Pool;
+use crate::reader::{self, Reader};
+use crate::tail;
+use crate::writer::{Part, Writer};
+
+/// How much of a file is copied at once.
+const COPY_BYTES: usize = 256 * 1024;
+
+/// When a finished file is on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Before anybody learns that it is finished.
+    Synced,
+    /// When the operating system gets to it. A power cut may damage the newest files.
+    Relaxed,
+}
+
+/// Block files in a folder of their own. Clones share it.
+#[derive(Clone)]
+pub struct BlockFiles {
+    shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) layout: Layout,
+    pub(crate) generations: Generations,
+    pub(crate) disk: Disk,
+    pub(crate) pool: Pool,
+    /// The last generation that an earlier process wrote to.
+    last_before: u64,
+    /// Generations that were swept and from which files have been removed since.
+    touched: Mutex<BTreeSet<u64>>,
+}
+
+/// A file that is there and cannot be what anybody wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damaged {
+    pub id: BlockId,
+    pub error: String,
+}
+
+impl BlockFiles {
+    /// Opens the folder, makes it if there is none, and removes what earlier processes did not finish. Blocks.
+    pub fn open(root: &Path, durability: Durability) -> Result<Self> {
+        let shared = Shared::open(root, durability);
+        let shared = shared.map_err(|error| failed(root.display(), &error))?;
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// The generations of earlier processes in which there may be files that nobody names.
+    pub fn unswept(&self) -> Result<Vec<u64>> {
+        self.shared.unswept().map_err(|error| failed("the folder of blocks", &error))
+    }
+
+    /// Every file of this generation is named by its owner: nobody has to look again.
+    pub async fn swept(&self, generation: u64) -> Result<()> {
+        let shared = self.shared.clone();
+        self.shared.disk.run(move || shared.swept(generation)).await
+    }
+
+    /// Lets the next start find nothing to sweep in folders from which files were removed.
+    pub async fn close(&self) -> Result<()> {
+        let touched = std::mem::take(&mut *self.shared.touched());
+        for generation in touched {
+            self.swept(generation).await?;
+        }
+        Ok(())
+    }
+
+    /// The damaged files among those behind the one given, and the last one looked at; none at the end.
+    pub async fn damaged(
+        &self,
+        after: Option<BlockId>,
+        most: usize,
+    ) -> Result<(Vec<Damaged>, Option<BlockId>)> {
+        let shared = self.shared.clone();
+        let look = move || {
+            let ids = shared.ids(after, most)?;
+            let mut found = Vec::new();
+            for id in &ids {
+                if let Err(error) = shared.look(*id) {
+                    found.push(Damaged { id: *id, error: error.to_string() });
+                }
+            }
+            Ok((found, ids.last().copied()))
+        };
+        self.shared.disk.run(look).await
+    }
+}
+
+impl Shared {
+    fn open(root: &Path, durability: Durability) -> io::Result<Self> {
+        let layout = Layout::open(root)?;
+        let all = layout.generations()?;
+        let last_before = all.last().copied().unwrap_or(0);
+        for generation in all {
+            if !layout.is_swept(generation) {
+                for part in layout.contents(generation)?.parts {
+                    remove_if_there(&part)?;
+                }
+            } else if generation < last_before && layout.is_empty(generation)? {
+                layout.remove_folder(generation)?;
+            }
+        }
+        let is_synced = durability == Durability::Synced;
+        Ok(Self {
+            generations: Generations::new(layout.clone(), last_before, is_synced),
+            layout,
+            disk: Disk::new(),
+            pool: Pool::default(),
+            last_before,
+            touched: Mutex::default(),
+        })
+    }
+
+    fn touched(&self) -> MutexGuard<'_, BTreeSet<u64>> {
+        self.touched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unswept(&self) -> io::Result<Vec<u64>> {
+        let touched = self.touched().clone();
+        let mut all = self.layout.generations()?;
+        all.retain(|it| *it <= self.last_before && !touched.contains(it));
+        all.retain(|it| !self.layout.is_swept(*it));
+        Ok(all)
+    }
+
+    fn swept(&self, generation: u64) -> Result<()> {
+        if generation > self.last_before {
+            return Ok(());
+        }
+        // What was removed before the mark is synced together with it; what is removed after it takes it away again.
+        let _touched = self.touched();
+        let mark = || {
+            let is_empty = self.layout.contents(generation)?.files.is_empty();
+            if is_empty && generation < self.last_before {
+                return self.layout.remove_folder(generation);
+            }
+            self.layout.mark_swept(generation)
+        };
+        mark().map_err(|error| failed(format!("generation {generation} of blocks"), &error))
+    }
+
+    fn remove(&self, id: BlockId) -> Result<()> {
+        let mut touched = self.touched();
+        let mut remove = || {
+            // The removal itself is not synced. If a power cut undoes it, the next start sweeps this folder again.
+            if self.layout.is_swept(id.generation) {
+                self.layout.unmark_swept(id.generation)?;
+                touched.insert(id.generation);
+            }
+            remove_if_there(&self.layout.file(id))
+        };
+        remove().map(drop).map_err(|error| failed(format!("block file {id}"), &error))
+    }
+
+    /// The ids of finished files behind one, ascending.
+    fn ids(&self, after: Option<BlockId>, most: usize) -> Result<Vec<BlockId>> {
+        let mut ids = Vec::new();
+        let list = |error| failed("the folder of blocks", &error);
+        for generation in self.layout.generations().map_err(list)? {
+            if ids.len() >= most {
+                break;
+            }
+            if after.is_some_and(|after| generation < after.generation) {
+                continue;
+            }
+            let files = self.layout.contents(generation).map_err(list)?.files;
+            let found = files.into_iter().map(|number| BlockId { generation, number });
+            let behind = found.filter(|id| after.is_none_or(|after| *id > after));
+            ids.extend(behind.take(most - ids.len()));
+        }
+        Ok(ids)
+    }
+
+    /// What a file says of itself.
+    fn look(&self, id: BlockId) -> io::Result<FoundFile> {
+        let file = File::open(self.layout.file(id))?;
+        let tail = tail::read(&file)?;
+        if tail.file.id != id {
+            return Err(tail::damaged("holds another file"));
+        }
+        Ok(FoundFile { file: tail.file, owner: tail.owner(&file)? })
+    }
+
+    /// A page of the files that are whole; those that are not are no finished files.
+    fn list(&self, after: Option<BlockId>, most: usize) -> Result<Vec<FoundFile>> {
+        let mut after = after;
+        loop {
+            let ids = self.ids(after, most)?;
+            let found: Vec<_> = ids.iter().filter_map(|id| self.look(*id).ok()).collect();
+            if !found.is_empty() || ids.is_empty() {
+                return Ok(found);
+            }
+            after = ids.last().copied();
+        }
+    }
+
+    fn copy(&self, block: &BlockFile, owner: &Owner) -> Result<BlockFile> {
+        let from = reader::open(self, block);
+        let from = from.map_err(|error| failed(reader::named(block), &error))?;
+        let mut part = Part::create(self)?;
+        let (mut start, mut buffer) = (0, vec![0; COPY_BYTES]);
+        while start < block.length {
+            let length = (block.length - start).min(COPY_BYTES as u64) as usize;
+            let read =
+                std::os::unix::fs::FileExt::read_exact_at(&from, &mut buffer[..length], start);
+            read.map_err(|error| failed(reader::named(block), &error))?;
+            part.write(&[Bytes::copy_from_slice(&buffer[..length])])?;
+            start += length as u64;
+        }
+        if part.sum() != block.crc64 {
+            let error = tail::damaged("does not match its sum");
+            return Err(failed(reader::named(block), &error));
+        }
+        part.finish(self, owner)
+    }
+}
+
+impl Blocks for BlockFiles {
+    fn create<'a>(&'a self, owner: &'a Owner) -> BoxFuture<'a, Result<Box<dyn BlockWriter>>> {
+        let made = check(owner).map(|()| {
+            let writer: Box<dyn BlockWriter> =
+                Box::new(Writer::new(self.shared.clone(), owner.clone()));
+            writer
+        });
+        Box::pin(std::future::ready(made))
+    }
+
+    fn copy<'a>(
+        &'a self,
+        file: &'a BlockFile,
+        owner: &'a Owner,
+    ) -> BoxFuture<'a, Result<BlockFile>> {
+        let (shared, file, owner) = (self.shared.clone(), *file, owner.clone());
+        Box::pin(async move {
+            check(&owner)?;
+            self.shared.disk.run(move || shared.copy(&file, &owner)).await
+        })
+    }
+
+    fn read<'a>(
+        &'a self,
+        file: &'a BlockFile,
+        range: Range<u64>,
+    ) -> BoxFuture<'a, Result<Box<dyn BlockReader>>> {
+        let (shared, file) = (self.shared.clone(), *file);
+        Box::pin(async move {
+            let reader = self.shared.disk.run(move || Reader::open(shared, file, range)).await?;
+            let reader: Box<dyn BlockReader> = Box::new(reader);
+            Ok(reader)
+        })
+    }
+
+    fn remove(&self, id: BlockId) -> BoxFuture<'_, Result<()>> {
+        let shared = self.shared.clone();
+        Box::pin(self.shared.disk.run(move || shared.remove(id)))
+    }
+
+    fn list(&self, after: Option<BlockId>, most: usize) -> BoxFuture<'_, Result<Vec<FoundFile>>> {
+        let shared = self.shared.clone();
+        Box::pin(self.shared.disk.run(move || shared.list(after, most)))
+    }
+}
+
+fn check(owner: &Owner) -> Result<()> {
+    if owner.route.len() > KEY_BYTES_MAX {
+        return Err(Error::too_large("key-too-large", "the owner's route is longer than any key"));
+    }
+    Ok(())
+}
