@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 
 use crate::Settings;
 use crate::batch::Batch;
+use crate::expiry::Expirers;
 use crate::hot_end::{HotEnd, Watches};
 use crate::lane::{Job, Routed, TypedJob, submit};
 use crate::limits::TRANSACTION_PARTITIONS_MAX;
@@ -45,6 +46,7 @@ pub struct Engine {
     pub(crate) troubles: Arc<Troubles>,
     /// Where inserts land, since this engine began.
     pub(crate) watches: Watches,
+    pub(crate) expirers: Expirers,
 }
 
 impl Engine {
@@ -66,6 +68,7 @@ impl Engine {
             jobs_turn: tokio::sync::Mutex::default(),
             troubles: Arc::default(),
             watches: Watches::default(),
+            expirers: Expirers::default(),
         }
     }
 

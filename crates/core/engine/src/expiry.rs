@@ -1,14 +1,16 @@
 //! Time to live: expired items are hidden at once and deleted by a sweeper, through their lanes like any other write.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 use bytes::{Buf, Bytes};
+use lazuli_env::BoxFuture;
 use lazuli_shardmap::layout::{self, Space};
 use lazuli_shardmap::{ContainerId, ShardId};
-use lazuli_store::{Direction, Error, KeyRange, PageLimit, Result};
+use lazuli_store::{Direction, Error, KeyRange, PageLimit, Result, after_key};
 
 use crate::engine::Engine;
-use crate::item::ItemKey;
+use crate::item::{Item, ItemKey};
 use crate::shard::LiveShard;
 use crate::tx::{Transaction, Tx};
 
@@ -29,16 +31,51 @@ pub(crate) fn decode(key: &Bytes, mut value: Bytes) -> Result<Expiry> {
     Ok(Expiry { expires_ms, key: ItemKey::new(container, space, route, row) })
 }
 
+/// What a shape does when one of its items has expired: it deletes what hangs on the item, in the same transaction.
+pub trait Expirer: Send + Sync {
+    /// The item is deleted already. Runs inside the lane, perhaps more than once.
+    fn expired<'a>(
+        &'a self,
+        tx: &'a mut Tx<'_>,
+        key: &'a ItemKey,
+        item: Item,
+    ) -> BoxFuture<'a, Result<()>>;
+}
+
+/// The expirers of the spaces that have one.
+#[derive(Default)]
+pub(crate) struct Expirers(Mutex<BTreeMap<Space, Arc<dyn Expirer>>>);
+
+impl Expirers {
+    fn get(&self) -> BTreeMap<Space, Arc<dyn Expirer>> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+}
+
+/// The pages of expired items that one sweep of a container works off before it waits for its next turn.
+const PAGES_MAX: usize = 32;
+
 /// Deletes what has expired by the time the lane comes to it.
-struct Expire(Vec<Expiry>);
+struct Expire {
+    expired: Vec<Expiry>,
+    expirers: Arc<BTreeMap<Space, Arc<dyn Expirer>>>,
+}
 
 impl Transaction for Expire {
     type Output = usize;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<usize> {
         let mut deleted = 0;
-        for expiry in &self.0 {
-            deleted += usize::from(tx.expire(&expiry.key, expiry.expires_ms).await?);
+        for expiry in &self.expired {
+            let expirer = self.expirers.get(&expiry.key.space());
+            if expirer.is_none() && Space::TENDED.contains(&expiry.key.space()) {
+                continue;
+            }
+            let Some(item) = tx.expire(&expiry.key, expiry.expires_ms).await? else { continue };
+            if let Some(expirer) = expirer {
+                expirer.expired(tx, &expiry.key, item).await?;
+            }
+            deleted += 1;
         }
         Ok(deleted)
     }
@@ -49,28 +86,48 @@ impl Transaction for Expire {
 }
 
 impl Engine {
+    /// Lets a shape have a hand in the end of its items of one space.
+    pub fn on_expiry(&self, space: Space, expirer: Arc<dyn Expirer>) {
+        let expirers = &self.expirers.0;
+        expirers.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(space, expirer);
+    }
+
     /// Deletes expired items of one shard, a bounded number for each container, and says how many.
     pub async fn sweep(&self, id: ShardId) -> Result<usize> {
         let shard = self.shards.get(id)?;
+        let expirers = Arc::new(self.expirers.get());
         let mut deleted = 0;
         for container in shard.expiring() {
-            deleted += self.sweep_container(&shard, container).await?;
+            let mut after = None;
+            for _ in 0..PAGES_MAX {
+                let page = self.sweep_page(&shard, container, after, &expirers).await?;
+                deleted += page.deleted;
+                after = page.last;
+                if after.is_none() {
+                    break;
+                }
+            }
         }
         Ok(deleted)
     }
 
-    async fn sweep_container(
+    /// Works off one page of a container's expired items, behind a key of the expiry space.
+    async fn sweep_page(
         &self,
         shard: &Arc<LiveShard>,
         container: ContainerId,
-    ) -> Result<usize> {
-        let start = layout::prefix(container, Space::EXPIRY);
+        after: Option<Bytes>,
+        expirers: &Arc<BTreeMap<Space, Arc<dyn Expirer>>>,
+    ) -> Result<SweptPage> {
+        // From the page before on, not from the start: a store may have to step over all that was deleted there.
+        let start = after.map_or(layout::prefix(container, Space::EXPIRY), |last| after_key(&last));
         let now = self.env.clock.now_ms();
         let end = layout::key(container, Space::EXPIRY, &(now + 1).to_be_bytes());
         let due = KeyRange::new(start, Some(end));
         let limit = PageLimit::items(self.settings.sweep_items);
         let page = shard.store.snapshot().scan(&due, Direction::Forward, limit).await?;
-        let mut by_route: std::collections::BTreeMap<Bytes, Vec<Expiry>> = Default::default();
+        let last = page.items.last().map(|(key, _)| key.clone());
+        let mut by_route: BTreeMap<Bytes, Vec<Expiry>> = BTreeMap::new();
         for (key, value) in page.items {
             let expiry = decode(&key, value)?;
             let route = Bytes::copy_from_slice(expiry.key.route());
@@ -78,13 +135,14 @@ impl Engine {
         }
         let mut deleted = 0;
         for (route, expired) in by_route {
-            match self.write(container, &route, Expire(expired)).await {
+            let expire = Expire { expired, expirers: expirers.clone() };
+            match self.write(container, &route, expire).await {
                 Ok(count) => deleted += count,
                 // A partition that is offline or on its way keeps its expired items for the next sweep.
                 Err(_) => shard.count_sweep_error(),
             }
         }
-        Ok(deleted)
+        Ok(SweptPage { deleted, last })
     }
 
     /// Sweeps every shard once.
@@ -96,4 +154,11 @@ impl Engine {
         }
         deleted
     }
+}
+
+/// What came of one page.
+struct SweptPage {
+    deleted: usize,
+    /// Its last key, if it had any.
+    last: Option<Bytes>,
 }

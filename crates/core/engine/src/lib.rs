@@ -40,6 +40,7 @@ mod view;
 
 pub use condition::Condition;
 pub use engine::Engine;
+pub use expiry::Expirer;
 pub use fanout::{
     Continuation, FanOut, FanOutPage, ItemScan, Missing, OnFailure, Order, PartitionScan, RowPage,
 };

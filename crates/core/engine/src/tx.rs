@@ -82,6 +82,11 @@ impl<'a> Tx<'a> {
         self.lsn.millis()
     }
 
+    /// How many rows this transaction has written so far, for those that must not grow too large.
+    pub fn writes(&self) -> usize {
+        self.writes
+    }
+
     /// The item, unless it is absent or expired.
     pub async fn get(&self, key: &ItemKey) -> Result<Option<Item>> {
         self.claim_of(key)?;
@@ -132,10 +137,13 @@ impl<'a> Tx<'a> {
         let old = self.raw(key).await?;
         let value = Item { version: self.lsn, expires_ms, payload }.encode();
         self.deltas[claim].put(key.bytes().len(), old.as_ref(), value.len());
-        self.drop_expiry(key, old.as_ref())?;
-        if let Some(expires_ms) = expires_ms {
-            self.wrote_expiry = true;
-            self.write(Write::Put(expiry_key(expires_ms, key), route_length(key)))?;
+        // An item that keeps its expiry keeps the row that stands for it.
+        if old.as_ref().and_then(|old| old.expires_ms) != expires_ms {
+            self.drop_expiry(key, old.as_ref())?;
+            if let Some(expires_ms) = expires_ms {
+                self.wrote_expiry = true;
+                self.write(Write::Put(expiry_key(expires_ms, key), route_length(key)))?;
+            }
         }
         self.record_change(claim, key, Operation::Put)?;
         self.write(Write::Put(key.bytes().clone(), value))
@@ -152,19 +160,19 @@ impl<'a> Tx<'a> {
         Ok(!old.is_expired(self.now_ms()))
     }
 
-    /// Deletes an item that was to expire at `expires_ms` and has, and says whether it did. A row of the expiry space that
-    /// no item stands behind is deleted too.
-    pub(crate) async fn expire(&mut self, key: &ItemKey, expires_ms: u64) -> Result<bool> {
+    /// Deletes an item that was to expire at `expires_ms` and has, and answers it. A row of the expiry space that no item
+    /// stands behind is deleted too.
+    pub(crate) async fn expire(&mut self, key: &ItemKey, expires_ms: u64) -> Result<Option<Item>> {
         match self.raw(key).await? {
             Some(item) if item.expires_ms == Some(expires_ms) => {
                 if item.is_expired(self.now_ms()) {
                     self.delete(key).await?;
-                    return Ok(true);
+                    return Ok(Some(item));
                 }
             }
             _ => self.write(Write::Delete(expiry_key(expires_ms, key)))?,
         }
-        Ok(false)
+        Ok(None)
     }
 
     /// This shard's copy of an entry of reference data.

@@ -48,6 +48,20 @@ impl Space {
     /// `route | time (8) | number (4)`: contents and files that nothing names any more.
     pub const BLOB_GARBAGE: Self = Self(0x24);
 
+    // The shape `queue`, 0x28 to 0x2f.
+    /// `route`: what a queue is called and what is kept about it.
+    pub const QUEUES: Self = Self(0x28);
+    /// `route`: where a queue's messages begin, and how many there are.
+    pub const QUEUE_STATES: Self = Self(0x29);
+    /// `route | line (8) | number (8)`: a message.
+    pub const QUEUE_MESSAGES: Self = Self(0x2a);
+    /// `route | line (8) | time of visibility in ms (8) | number (8)`: the order in which messages are received.
+    pub const QUEUE_ORDER: Self = Self(0x2b);
+    /// `route | line (8) | number (8)`: what a message says, if it is long.
+    pub const QUEUE_CONTENTS: Self = Self(0x2c);
+    /// `route | line (8)`: a line of messages that is being deleted.
+    pub const QUEUE_DOOMED: Self = Self(0x2d);
+
     /// Every key-ordered space in use: what is counted, scanned and moved with a partition.
     pub const KEY_ORDERED: &[Self] = &[
         Self::ITEMS,
@@ -57,7 +71,16 @@ impl Space {
         Self::BLOB_PIECES,
         Self::BLOB_SHARED,
         Self::BLOB_GARBAGE,
+        Self::QUEUES,
+        Self::QUEUE_STATES,
+        Self::QUEUE_MESSAGES,
+        Self::QUEUE_ORDER,
+        Self::QUEUE_CONTENTS,
+        Self::QUEUE_DOOMED,
     ];
+
+    /// Spaces whose items have others hanging on them: once expired, they are deleted only by the shape that keeps them.
+    pub const TENDED: &[Self] = &[Self::QUEUE_MESSAGES, Self::QUEUE_DOOMED];
 
     // Every other container: time-ordered spaces.
     /// `LSN (8) | space (1) | route | row key`: changes, recorded while somebody needs them.

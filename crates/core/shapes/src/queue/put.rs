@@ -1,0 +1,101 @@
+//! Putting messages.
+
+use bytes::Bytes;
+use lazuli_engine::{Result, Transaction, Tx};
+
+use super::rows::{Entry, Position, State, Stored};
+use super::{Delivery, Hold, Message, MessageId, Place, Queues, Receipt};
+
+/// What a message says is kept in its own row up to this size, which is written again whenever the message is received.
+pub(super) const INLINE_BYTES_MAX: usize = 4 * 1024;
+
+/// A message to put.
+#[derive(Clone, Debug)]
+pub struct NewMessage {
+    pub content: Bytes,
+    /// From now until others can receive it.
+    pub hidden_ms: u64,
+    /// From now until it is gone; never if none.
+    pub lives_ms: Option<u64>,
+}
+
+struct Put {
+    place: Place,
+    new: NewMessage,
+}
+
+impl Transaction for Put {
+    type Output = Delivery;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Delivery> {
+        let mut state = self.place.load(tx).await?;
+        let now = tx.now_ms();
+        let number = state.next;
+        let expires_ms = self.new.lives_ms.map(|lives_ms| now.saturating_add(lives_ms));
+        let visible_ms = now.saturating_add(self.new.hidden_ms);
+        let position = Position { visible_ms, number };
+        let content = self.new.content.clone();
+        let row = Row { place: &self.place, line: state.line, number };
+        row.write(tx, now, position, 0, expires_ms, Some(content.clone())).await?;
+        state.next += 1;
+        state.count += 1;
+        state.placed(position);
+        self.place.save(tx, &state).await?;
+        let id = MessageId { salt: state.salt, number };
+        let message = Message { id, inserted_ms: now, expires_ms, dequeues: 0, content };
+        let receipt = Receipt { number, version: tx.lsn() };
+        Ok(Delivery { message, hold: Hold { receipt, visible_ms } })
+    }
+}
+
+/// The rows of one message.
+pub(super) struct Row<'a> {
+    pub(super) place: &'a Place,
+    pub(super) line: u64,
+    pub(super) number: u64,
+}
+
+impl Row<'_> {
+    /// Writes a message at a place of the order. What it says stays as it is if none is given.
+    pub(super) async fn write(
+        &self,
+        tx: &mut Tx<'_>,
+        inserted_ms: u64,
+        position: Position,
+        dequeues: u32,
+        expires_ms: Option<u64>,
+        content: Option<Bytes>,
+    ) -> Result<()> {
+        let Self { place, line, number } = *self;
+        let mut stored = Stored { inserted_ms, visible_ms: position.visible_ms, dequeues, content };
+        if let Some(content) = stored.content.take_if(|content| content.len() > INLINE_BYTES_MAX) {
+            tx.put(&place.content(line, number), content).await?;
+        }
+        tx.put_until(&place.message(line, number), stored.encode(), expires_ms).await?;
+        tx.put(&place.order(line, position), Entry::payload(expires_ms)).await
+    }
+
+    /// Deletes what hangs on a message that is gone, or goes now: its place in the order, and what it says.
+    pub(super) async fn unhang(&self, tx: &mut Tx<'_>, stored: &Stored) -> Result<()> {
+        let position = Position { visible_ms: stored.visible_ms, number: self.number };
+        tx.delete(&self.place.order(self.line, position)).await?;
+        if stored.content.is_none() {
+            tx.delete(&self.place.content(self.line, self.number)).await?;
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// Takes note of a message that is gone.
+    pub(super) fn gone(&mut self) {
+        self.count = self.count.saturating_sub(1);
+    }
+}
+
+impl Queues {
+    /// Puts a message at the end of those that become visible no later, and answers it with a right to it.
+    pub async fn put(&self, account: &str, queue: &str, new: NewMessage) -> Result<Delivery> {
+        self.write(account, queue, |place| Put { place, new }).await
+    }
+}

@@ -1,0 +1,187 @@
+//! Receiving messages: the first visible ones move to a later time in the order, and the caller alone may settle them.
+
+use bytes::Bytes;
+use lazuli_engine::{Direction, KeyRange, PREFIX_BYTES, PageLimit, Result, Space, Transaction, Tx};
+
+use super::put::Row;
+use super::rows::{Entry, Position, Stored};
+use super::{Delivery, Hold, Message, MessageId, Place, Queues, Receipt};
+
+/// The most messages that one receive answers.
+pub const RECEIVE_MAX: usize = 1_000;
+/// The expired messages that one transaction steps over before others have their turn in the lane.
+pub(super) const SKIPPED_MAX: usize = 4_096;
+/// The transactions of one receive that do nothing but step over expired messages. With more of them in front a receive
+/// answers nothing, and the next one goes on where it ended.
+pub(super) const SKIPS_MAX: usize = 512;
+/// How far the head may stay behind the time of a queue in which nothing is visible, before a receive writes it down.
+const HEAD_LATE_MAX_MS: u64 = 1_000;
+
+/// What one look at the front of a line found.
+struct Found {
+    entries: Vec<Entry>,
+    /// No message that anybody may see stands before this place, but for the entries.
+    head: Position,
+    /// Whether it ended because of what had expired.
+    is_cut: bool,
+}
+
+struct Receive {
+    place: Place,
+    most: usize,
+    hidden_ms: u64,
+}
+
+/// What one transaction received.
+struct Received {
+    deliveries: Vec<Delivery>,
+    is_cut: bool,
+}
+
+impl Transaction for Receive {
+    type Output = Received;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Received> {
+        let mut state = self.place.load(tx).await?;
+        let now = tx.now_ms();
+        let found = self.look(tx, state.line, state.head).await?;
+        // Nothing visible in front and nothing to step over either: a head a little late is no reason to write.
+        let is_late = state.head.visible_ms.saturating_add(HEAD_LATE_MAX_MS) <= now;
+        let is_worth_it = found.is_cut || (is_late && state.head.visible_ms < state.end_ms);
+        if found.entries.is_empty() && !is_worth_it {
+            return Ok(Received { deliveries: Vec::new(), is_cut: false });
+        }
+        state.head = found.head;
+        let mut deliveries = Vec::with_capacity(found.entries.len());
+        for entry in found.entries {
+            let number = entry.position.number;
+            let row = Row { place: &self.place, line: state.line, number };
+            let place = Position { visible_ms: now.saturating_add(self.hidden_ms), number };
+            let Some(message) = row.take(tx, entry, place, state.salt).await? else { continue };
+            state.placed(place);
+            let receipt = Receipt { number, version: tx.lsn() };
+            let hold = Hold { receipt, visible_ms: place.visible_ms };
+            deliveries.push(Delivery { message, hold });
+        }
+        self.place.save(tx, &state).await?;
+        Ok(Received { deliveries, is_cut: found.is_cut })
+    }
+}
+
+impl Receive {
+    /// The first messages that are visible now, from the head on.
+    async fn look(&self, tx: &Tx<'_>, line: u64, head: Position) -> Result<Found> {
+        let now = tx.now_ms();
+        let mut found = Found { entries: Vec::new(), head, is_cut: false };
+        let mut skipped = 0;
+        loop {
+            let range = self.place.visible(line, found.head, now);
+            let limit = PageLimit::items(page_items(self.most, skipped));
+            let container = self.place.container;
+            let page = tx.scan(container, Space::QUEUE_ORDER, &range, FORWARD, limit).await?;
+            for (key, item) in page.items {
+                let entry = Entry::decode(&key, item.payload)?;
+                if entry.is_expired(now) {
+                    skipped += 1;
+                } else if found.entries.len() < self.most {
+                    found.entries.push(entry);
+                } else {
+                    return Ok(found);
+                }
+                found.head = entry.position.next();
+            }
+            if self.most > 0 && found.entries.len() >= self.most {
+                return Ok(found);
+            }
+            if page.next.is_none() {
+                found.head = found.head.max(Position::at(now.saturating_add(1)));
+                return Ok(found);
+            }
+            if skipped >= SKIPPED_MAX {
+                found.is_cut = true;
+                return Ok(found);
+            }
+        }
+    }
+}
+
+pub(super) const FORWARD: Direction = Direction::Forward;
+
+/// How many entries to read at once: as many as are asked for, and many once it shows that expired ones stand in front.
+pub(super) fn page_items(most: usize, skipped: usize) -> usize {
+    if skipped == 0 { most.max(1) } else { SKIPPED_MAX }
+}
+
+impl Place {
+    /// The part of a line's order from a place on that is visible at a time.
+    pub(super) fn visible(&self, line: u64, from: Position, now_ms: u64) -> KeyRange {
+        let behind =
+            |position| -> Bytes { self.order(line, position).bytes().slice(PREFIX_BYTES..) };
+        let end = Position::at(now_ms.saturating_add(1));
+        KeyRange::new(behind(from.min(end)), Some(behind(end)))
+    }
+}
+
+impl Row<'_> {
+    /// Moves a message to another place in the order and counts that. None if the message is not there.
+    async fn take(
+        &self,
+        tx: &mut Tx<'_>,
+        entry: Entry,
+        to: Position,
+        salt: u64,
+    ) -> Result<Option<Message>> {
+        let Some(item) = tx.get(&self.place.message(self.line, self.number)).await? else {
+            return Ok(None);
+        };
+        let stored = Stored::decode(item.payload)?;
+        let dequeues = stored.dequeues.saturating_add(1);
+        tx.delete(&self.place.order(self.line, entry.position)).await?;
+        let inline = stored.content.clone();
+        self.write(tx, stored.inserted_ms, to, dequeues, item.expires_ms, inline).await?;
+        let content = match stored.content {
+            Some(content) => content,
+            None => self.content(tx).await?,
+        };
+        let id = MessageId { salt, number: self.number };
+        let (inserted_ms, expires_ms) = (stored.inserted_ms, item.expires_ms);
+        Ok(Some(Message { id, inserted_ms, expires_ms, dequeues, content }))
+    }
+
+    async fn content(&self, tx: &Tx<'_>) -> Result<Bytes> {
+        let found = tx.get(&self.place.content(self.line, self.number)).await?;
+        found.map(|item| item.payload).ok_or_else(content_lost)
+    }
+}
+
+pub(super) fn content_lost() -> lazuli_engine::Error {
+    lazuli_engine::Error::corrupt("content-lost", "what a message says is not where it should be")
+}
+
+impl Queues {
+    /// The first visible messages, at most as many as asked for, hidden from others for a time.
+    pub async fn receive(
+        &self,
+        account: &str,
+        queue: &str,
+        most: usize,
+        hidden_ms: u64,
+    ) -> Result<Vec<Delivery>> {
+        let place = self.place(account, queue).await?;
+        let most = most.clamp(1, RECEIVE_MAX);
+        for _ in 0..SKIPS_MAX {
+            let receive = Receive { place: place.clone(), most, hidden_ms };
+            let received = self.engine.write(place.container, &place.route, receive).await?;
+            if !received.is_cut || !received.deliveries.is_empty() {
+                return Ok(received.deliveries);
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// Steps over expired messages at the front of a queue, and says whether there may be more of them.
+    pub(super) async fn step_over(&self, place: &Place) -> Result<bool> {
+        let receive = Receive { place: place.clone(), most: 0, hidden_ms: 0 };
+        Ok(self.engine.write(place.container, &place.route, receive).await?.is_cut)
+    }
+}

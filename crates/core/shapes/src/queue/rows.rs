@@ -1,0 +1,244 @@
+//! The rows of a queue, byte by byte. `docs/formats/queue.md` draws them.
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use lazuli_engine::{Error, Result};
+
+const FORMAT: u8 = 1;
+/// Set if what the message says is in a row of its own.
+const FLAG_APART: u8 = 1;
+/// Stands for "never" where a time of expiry is expected.
+const NEVER: u64 = u64::MAX;
+
+fn damaged(what: &str) -> Error {
+    Error::corrupt("bad-queue-row", format!("{what} does not decode"))
+}
+
+/// A place in the order of a line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Position {
+    pub(super) visible_ms: u64,
+    pub(super) number: u64,
+}
+
+impl Position {
+    /// The first place at a time.
+    pub(super) fn at(visible_ms: u64) -> Self {
+        Self { visible_ms, number: 0 }
+    }
+
+    /// The next place behind this one.
+    pub(super) fn next(self) -> Self {
+        match self.number.checked_add(1) {
+            Some(number) => Self { visible_ms: self.visible_ms, number },
+            None => Self::at(self.visible_ms.saturating_add(1)),
+        }
+    }
+}
+
+pub(super) fn message_row(line: u64, number: u64) -> [u8; 16] {
+    let mut row = [0; 16];
+    row[..8].copy_from_slice(&line.to_be_bytes());
+    row[8..].copy_from_slice(&number.to_be_bytes());
+    row
+}
+
+/// Line and number of the row of a message.
+pub(super) fn split_message_row(row: &[u8]) -> Result<(u64, u64)> {
+    let mut row = row;
+    if row.len() != 16 {
+        return Err(damaged("the key of a message"));
+    }
+    Ok((row.get_u64(), row.get_u64()))
+}
+
+/// The line that a row of a doomed one is about.
+pub(super) fn split_line_row(row: &[u8]) -> Result<u64> {
+    row.try_into().map(u64::from_be_bytes).map_err(|_| damaged("the key of a doomed line"))
+}
+
+pub(super) fn order_row(line: u64, position: Position) -> [u8; 24] {
+    let mut row = [0; 24];
+    row[..8].copy_from_slice(&line.to_be_bytes());
+    row[8..16].copy_from_slice(&position.visible_ms.to_be_bytes());
+    row[16..].copy_from_slice(&position.number.to_be_bytes());
+    row
+}
+
+/// A message in the order of its line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) position: Position,
+    pub(super) expires_ms: Option<u64>,
+}
+
+impl Entry {
+    /// From a whole stored key, whose last part is the position, and its payload.
+    pub(super) fn decode(key: &[u8], mut payload: Bytes) -> Result<Self> {
+        let Some((_, mut place)) =
+            key.split_last_chunk::<16>().map(|(rest, last)| (rest, &last[..]))
+        else {
+            return Err(damaged("the key of an entry of the order"));
+        };
+        if payload.len() != 8 {
+            return Err(damaged("an entry of the order"));
+        }
+        let position = Position { visible_ms: place.get_u64(), number: place.get_u64() };
+        Ok(Self { position, expires_ms: Some(payload.get_u64()).filter(|&time| time != NEVER) })
+    }
+
+    pub(super) fn payload(expires_ms: Option<u64>) -> Bytes {
+        Bytes::copy_from_slice(&expires_ms.unwrap_or(NEVER).to_be_bytes())
+    }
+
+    pub(super) fn is_expired(&self, now_ms: u64) -> bool {
+        self.expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms)
+    }
+}
+
+/// What changes with every message that comes or goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct State {
+    /// Which run of messages is the queue's. Another one begins when the queue is created and when it is cleared.
+    pub(super) line: u64,
+    /// See [`super::MessageId`].
+    pub(super) salt: u64,
+    /// The number of the next message.
+    pub(super) next: u64,
+    /// The messages that were put and neither deleted nor, having expired, swept away.
+    pub(super) count: u64,
+    /// No message that anybody may see stands before this place.
+    pub(super) head: Position,
+    /// No row ever stood in the order at or behind this time.
+    pub(super) end_ms: u64,
+}
+
+impl State {
+    const BYTES: usize = 57;
+
+    /// Takes note of a message at a new place.
+    pub(super) fn placed(&mut self, position: Position) {
+        self.head = self.head.min(position);
+        self.end_ms = self.end_ms.max(position.visible_ms.saturating_add(1));
+    }
+
+    pub(super) fn encode(&self) -> Bytes {
+        let mut bytes = BytesMut::with_capacity(Self::BYTES);
+        bytes.put_u8(FORMAT);
+        let Self { line, salt, next, count, head, end_ms } = *self;
+        for number in [line, salt, next, count, head.visible_ms, head.number, end_ms] {
+            bytes.put_u64(number);
+        }
+        bytes.freeze()
+    }
+
+    pub(super) fn decode(mut bytes: Bytes) -> Result<Self> {
+        if bytes.len() != Self::BYTES || bytes.get_u8() != FORMAT {
+            return Err(damaged("the state of a queue"));
+        }
+        Ok(Self {
+            line: bytes.get_u64(),
+            salt: bytes.get_u64(),
+            next: bytes.get_u64(),
+            count: bytes.get_u64(),
+            head: Position { visible_ms: bytes.get_u64(), number: bytes.get_u64() },
+            end_ms: bytes.get_u64(),
+        })
+    }
+}
+
+/// A message as its row has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stored {
+    pub(super) inserted_ms: u64,
+    /// Where it stands in the order.
+    pub(super) visible_ms: u64,
+    pub(super) dequeues: u32,
+    /// What it says, or none if that is in a row of its own.
+    pub(super) content: Option<Bytes>,
+}
+
+impl Stored {
+    const HEAD_BYTES: usize = 22;
+
+    pub(super) fn encode(&self) -> Bytes {
+        let content = self.content.as_deref().unwrap_or_default();
+        let mut bytes = BytesMut::with_capacity(Self::HEAD_BYTES + content.len());
+        bytes.put_u8(FORMAT);
+        bytes.put_u8(if self.content.is_none() { FLAG_APART } else { 0 });
+        bytes.put_u64(self.inserted_ms);
+        bytes.put_u64(self.visible_ms);
+        bytes.put_u32(self.dequeues);
+        bytes.put_slice(content);
+        bytes.freeze()
+    }
+
+    pub(super) fn decode(mut bytes: Bytes) -> Result<Self> {
+        let bad = || damaged("a message");
+        if bytes.len() < Self::HEAD_BYTES || bytes.get_u8() != FORMAT {
+            return Err(bad());
+        }
+        let is_apart = match bytes.get_u8() {
+            0 => false,
+            FLAG_APART => true,
+            _ => return Err(bad()),
+        };
+        let (inserted_ms, visible_ms) = (bytes.get_u64(), bytes.get_u64());
+        let dequeues = bytes.get_u32();
+        if is_apart && !bytes.is_empty() {
+            return Err(bad());
+        }
+        let content = (!is_apart).then_some(bytes);
+        Ok(Self { inserted_ms, visible_ms, dequeues, content })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_survive_their_bytes_and_damage_is_corrupt() {
+        let head = Position { visible_ms: 5, number: 6 };
+        let state = State { line: 1, salt: 2, next: 3, count: 4, head, end_ms: 7 };
+        let row = state.encode();
+        assert_eq!(State::decode(row.clone()).unwrap(), state);
+        for length in 0..row.len() {
+            assert!(State::decode(row.slice(..length)).is_err());
+        }
+        for content in [None, Some(Bytes::new()), Some("text".into())] {
+            let stored = Stored { inserted_ms: 1, visible_ms: 2, dequeues: 3, content };
+            let row = stored.encode();
+            assert_eq!(Stored::decode(row.clone()).unwrap(), stored);
+            for length in 0..Stored::HEAD_BYTES {
+                assert!(Stored::decode(row.slice(..length)).is_err());
+            }
+        }
+        assert!(Stored::decode(Bytes::from_static(&[1; 23])).is_err());
+        assert!(Entry::decode(&[0; 15], Entry::payload(None)).is_err());
+        assert!(Entry::decode(&[0; 24], Bytes::new()).is_err());
+        assert!(split_message_row(&[0; 15]).is_err());
+    }
+
+    #[test]
+    fn an_entry_is_found_at_the_end_of_its_key() {
+        let position = Position { visible_ms: 8, number: 9 };
+        let key = [b"route".as_slice(), &order_row(1, position)].concat();
+        for expires_ms in [None, Some(77)] {
+            let entry = Entry::decode(&key, Entry::payload(expires_ms)).unwrap();
+            assert_eq!(entry, Entry { position, expires_ms });
+        }
+    }
+
+    #[test]
+    fn places_are_ordered_by_time_then_number() {
+        let place = |visible_ms, number| Position { visible_ms, number };
+        assert!(place(1, 9) < place(2, 0));
+        assert_eq!(place(1, 9).next(), place(1, 10));
+        assert_eq!(place(1, u64::MAX).next(), place(2, 0));
+        let mut state = State { line: 0, salt: 0, next: 0, count: 0, head: place(5, 5), end_ms: 4 };
+        state.placed(place(6, 1));
+        assert_eq!((state.head, state.end_ms), (place(5, 5), 7));
+        state.placed(place(5, 1));
+        assert_eq!((state.head, state.end_ms), (place(5, 1), 7));
+    }
+}
