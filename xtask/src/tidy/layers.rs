@@ -117,8 +117,11 @@ const CORE: &str = "crates/core/";
 /// Crates from outside that core may name, with the features that it may use of them. Any feature not listed could
 /// bring in threads, time or files of its own.
 const OUTSIDE: &[(&str, &[&str])] = &[
+    ("aes", &[]),
     ("bytes", &[]),
     ("crc64fast-nvme", &[]),
+    ("ctr", &[]),
+    ("md-5", &[]),
     ("tokio", &["sync", "macros"]),
     ("xxhash-rust", &["xxh3", "const_xxh3"]),
 ];

@@ -3,5 +3,6 @@
 //! A shape takes and returns plain values, knows no protocol, and is where the rules of a model are written once, for
 //! every front that speaks it and every store that keeps it.
 
+pub mod blob;
 pub mod queue;
 pub mod record;

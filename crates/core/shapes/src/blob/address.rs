@@ -1,0 +1,180 @@
+//! Where things are: addresses as fronts name them, moments as the wire writes them, and the keys of a blob's rows.
+
+use bytes::Bytes;
+use lazuli_engine::{ContainerId, ItemKey, KeyRange, Lsn, Owner, Space, after_prefix};
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ContainerAddress {
+    pub account: String,
+    pub container: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BlobAddress {
+    pub account: String,
+    pub container: String,
+    pub name: String,
+}
+
+impl BlobAddress {
+    pub fn container(&self) -> ContainerAddress {
+        ContainerAddress { account: self.account.clone(), container: self.container.clone() }
+    }
+}
+
+/// Which state of a blob.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Which {
+    #[default]
+    Current,
+    Snapshot(Lsn),
+    Version(Lsn),
+}
+
+/// Ticks of 100 ns in a millisecond.
+const MILLI_TICKS: u64 = 10_000;
+
+/// The number of a write as a moment with seven digits of fraction: ticks of 100 ns since the Unix epoch. No two numbers
+/// give the same moment, and later ones give later ones.
+pub fn ticks_of(lsn: Lsn) -> u64 {
+    lsn.millis() * MILLI_TICKS + u64::from(lsn.counter())
+}
+
+/// The number that stands behind a moment; none if no number does.
+pub fn lsn_of(ticks: u64) -> Option<Lsn> {
+    let millis = ticks / MILLI_TICKS;
+    if millis >= 1 << 41 {
+        return None;
+    }
+    let lsn = Lsn(Lsn::at_ms(millis).0 + ticks % MILLI_TICKS);
+    (lsn.millis() == millis).then_some(lsn)
+}
+
+/// Where the rows of one blob are.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) container: ContainerId,
+    pub(super) route: Bytes,
+}
+
+/// What a row of [`Space::BLOB_PAST`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(super) enum Past {
+    Snapshot = 1,
+    Version = 2,
+    /// The blob itself, deleted where deletions are kept for a while.
+    Deleted = 3,
+}
+
+/// The bit that tells pieces that only older states of a page blob have from those that it has now.
+const FORMER: u64 = 1 << 63;
+
+impl Place {
+    pub(super) fn key(&self, space: Space, row: &[u8]) -> ItemKey {
+        ItemKey::new(self.container, space, &self.route, row)
+    }
+
+    pub(super) fn current(&self) -> ItemKey {
+        self.key(Space::ITEMS, &[])
+    }
+
+    pub(super) fn past(&self, kind: Past, time: Lsn) -> ItemKey {
+        let mut row = [0; 9];
+        row[..8].copy_from_slice(&time.0.to_be_bytes());
+        row[8] = kind as u8;
+        self.key(Space::BLOB_PAST, &row)
+    }
+
+    pub(super) fn block(&self, id: &[u8]) -> ItemKey {
+        self.key(Space::BLOB_BLOCKS, id)
+    }
+
+    pub(super) fn piece(&self, content: u64, offset: u64) -> ItemKey {
+        self.key(Space::BLOB_PIECES, &two(content, offset))
+    }
+
+    /// A piece that was at the offset until `until`.
+    pub(super) fn former(&self, content: u64, offset: u64, until: Lsn) -> ItemKey {
+        let row = [&two(content, offset | FORMER)[..], &until.0.to_be_bytes()[..]].concat();
+        self.key(Space::BLOB_PIECES, &row)
+    }
+
+    pub(super) fn shared_content(&self, content: u64) -> ItemKey {
+        self.key(Space::BLOB_SHARED, &content.to_be_bytes())
+    }
+
+    pub(super) fn shared_file(&self, file: lazuli_engine::BlockId) -> ItemKey {
+        self.key(Space::BLOB_SHARED, &two(file.generation, file.number))
+    }
+
+    pub(super) fn garbage(&self, time: Lsn, number: u32) -> ItemKey {
+        let row = [&time.0.to_be_bytes()[..], &number.to_be_bytes()[..]].concat();
+        self.key(Space::BLOB_GARBAGE, &row)
+    }
+
+    /// All rows of this blob, as a range of `route | row key` in whichever space.
+    pub(super) fn rows(&self) -> KeyRange {
+        self.range(&[])
+    }
+
+    /// The rows that begin so.
+    pub(super) fn range(&self, start: &[u8]) -> KeyRange {
+        let start = [&self.route[..], start].concat();
+        let end = after_prefix(&start);
+        KeyRange::new(start, end)
+    }
+
+    /// The pieces that a content has now, from those that begin at the offset on, up to those that begin at `to`.
+    pub(super) fn pieces(&self, content: u64, from: u64, to: u64) -> KeyRange {
+        let at = |offset: u64| [&self.route[..], &two(content, offset)[..]].concat();
+        KeyRange::new(at(from), Some(at(to.min(FORMER)).into()))
+    }
+
+    /// The pieces that a content had once.
+    pub(super) fn former_pieces(&self, content: u64, from: u64, to: u64) -> KeyRange {
+        let at = |offset: u64| [&self.route[..], &two(content, offset | FORMER)[..]].concat();
+        KeyRange::new(at(from), Some(at(to.min(FORMER - 1)).into()))
+    }
+
+    pub(super) fn owner(&self) -> Owner {
+        Owner { container: self.container.0, route: self.route.clone() }
+    }
+}
+
+fn two(first: u64, second: u64) -> [u8; 16] {
+    let mut row = [0; 16];
+    row[..8].copy_from_slice(&first.to_be_bytes());
+    row[8..].copy_from_slice(&second.to_be_bytes());
+    row
+}
+
+/// The last eight or so bytes of a row key as a number.
+pub(super) fn number_at(row: &[u8], at: usize) -> Option<u64> {
+    let bytes = row.get(at..at + 8)?;
+    Some(u64::from_be_bytes(bytes.try_into().ok()?))
+}
+
+/// The offset in the key of a piece.
+pub(super) fn offset_of(row: &[u8]) -> Option<u64> {
+    number_at(row, 8).map(|offset| offset & !FORMER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_a_moment_and_comes_back_from_it() {
+        let mut last = 0;
+        for lsn in
+            [Lsn::at_ms(1), Lsn(Lsn::at_ms(1).0 + 1), Lsn(Lsn::at_ms(2).0 - 1), Lsn::at_ms(2)]
+        {
+            assert!(ticks_of(lsn) > last);
+            last = ticks_of(lsn);
+            assert_eq!(lsn_of(last), Some(lsn));
+        }
+        assert_eq!(lsn_of(MILLI_TICKS + 4096), None);
+        assert_eq!(lsn_of(u64::MAX), None);
+    }
+}

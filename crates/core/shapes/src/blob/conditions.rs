@@ -1,0 +1,140 @@
+//! Conditions of requests: ETags, times and tags, decided once for every operation.
+
+use std::fmt;
+use std::sync::Arc;
+
+use lazuli_engine::{Error, Lsn, Result};
+
+use super::codes;
+use super::lease::{Lease, Leased};
+
+/// Whether tags are those that a request asks for.
+pub type TagTest = Arc<dyn Fn(&[(String, String)]) -> bool + Send + Sync>;
+
+/// ETags of a condition. One that is none of ours matches nothing and is left out by the front.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Etags {
+    /// The wildcard.
+    Any,
+    These(Vec<Lsn>),
+}
+
+/// What must hold before an operation. The default is that nothing must.
+#[derive(Clone, Default)]
+pub struct Conditions {
+    pub if_match: Option<Etags>,
+    pub if_none_match: Option<Etags>,
+    /// In seconds since the Unix epoch, as all dates of conditions are.
+    pub if_modified_since: Option<u64>,
+    pub if_unmodified_since: Option<u64>,
+    pub if_tags: Option<TagTest>,
+    pub lease_id: Option<String>,
+}
+
+impl fmt::Debug for Conditions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Conditions")
+            .field("if_match", &self.if_match)
+            .field("if_none_match", &self.if_none_match)
+            .field("if_modified_since", &self.if_modified_since)
+            .field("if_unmodified_since", &self.if_unmodified_since)
+            .field("if_tags", &self.if_tags.is_some())
+            .field("lease_id", &self.lease_id)
+            .finish()
+    }
+}
+
+/// What conditions are about.
+pub(super) struct Facts<'a> {
+    pub(super) changed: Lsn,
+    pub(super) tags: &'a [(String, String)],
+}
+
+impl Conditions {
+    /// Only a lease id.
+    pub fn leased(lease_id: Option<String>) -> Self {
+        Self { lease_id, ..Self::default() }
+    }
+
+    /// Whether a write may go ahead on what is there, or is not.
+    pub(super) fn check_write(
+        &self,
+        found: Option<Facts<'_>>,
+        lease: Option<&Lease>,
+        now_ms: u64,
+    ) -> Result<()> {
+        let (Some(facts), Some(lease)) = (found, lease) else { return self.check_absent() };
+        lease.check_write(self.lease_id.as_deref(), now_ms, Leased::Blob)?;
+        self.check_must(&facts)?;
+        if self.if_none_match == Some(Etags::Any) {
+            return Err(Error::exists(codes::BLOB_EXISTS, "there is a blob of this name"));
+        }
+        if self.is_known_already(&facts) {
+            return Err(not_met());
+        }
+        Ok(())
+    }
+
+    /// Whether a read may go ahead; `not-modified` where the caller's copy is still good.
+    pub(super) fn check_read(&self, facts: &Facts<'_>, lease: &Lease, now_ms: u64) -> Result<()> {
+        lease.check_read(self.lease_id.as_deref(), now_ms, Leased::Blob)?;
+        if self.if_none_match == Some(Etags::Any) {
+            let message = "a read cannot ask that there be nothing";
+            return Err(Error::invalid(codes::UNSATISFIABLE_CONDITION, message));
+        }
+        self.check_must(facts)?;
+        if self.is_known_already(facts) {
+            return Err(Error::precondition(codes::NOT_MODIFIED, "it has not changed"));
+        }
+        Ok(())
+    }
+
+    /// Nothing can be unmodified or have an ETag where there is nothing, nor can it be leased.
+    fn check_absent(&self) -> Result<()> {
+        if self.lease_id.is_some() {
+            let message = "there is no blob, and so no lease";
+            return Err(Error::precondition(codes::LEASE_NOT_PRESENT_BLOB, message));
+        }
+        let fails = self.if_match.is_some() || self.if_unmodified_since.is_some();
+        let fails = fails || self.if_tags.as_ref().is_some_and(|test| !test(&[]));
+        if fails { Err(not_met()) } else { Ok(()) }
+    }
+
+    /// If-Match, If-Unmodified-Since and tags: each must hold.
+    fn check_must(&self, facts: &Facts<'_>) -> Result<()> {
+        let matches = match &self.if_match {
+            None | Some(Etags::Any) => true,
+            Some(Etags::These(etags)) => etags.contains(&facts.changed),
+        };
+        let unmodified = self.if_unmodified_since.is_none_or(|since| facts.seconds() <= since);
+        let tagged = self.if_tags.as_ref().is_none_or(|test| test(facts.tags));
+        if matches && unmodified && tagged { Ok(()) } else { Err(not_met()) }
+    }
+
+    /// If-None-Match and If-Modified-Since: it is enough that one of those that are given holds.
+    fn is_known_already(&self, facts: &Facts<'_>) -> bool {
+        let none_match = self.if_none_match.as_ref().map(|etags| match etags {
+            Etags::Any => false,
+            Etags::These(etags) => !etags.contains(&facts.changed),
+        });
+        let modified = self.if_modified_since.map(|since| facts.seconds() > since);
+        match (none_match, modified) {
+            (None, None) => false,
+            (none_match, modified) => !(none_match == Some(true) || modified == Some(true)),
+        }
+    }
+}
+
+impl Facts<'_> {
+    fn seconds(&self) -> u64 {
+        self.changed.millis() / 1000
+    }
+}
+
+fn not_met() -> Error {
+    Error::precondition(codes::CONDITION_NOT_MET, "a condition of the request does not hold")
+}
+
+#[cfg(test)]
+#[path = "conditions_tests.rs"]
+mod tests;

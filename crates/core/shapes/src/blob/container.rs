@@ -1,0 +1,151 @@
+//! What a container of blobs is: its record, which is one row.
+
+use bytes::Bytes;
+use lazuli_engine::{Lsn, Result};
+
+use super::codec::{Reader, Writer, damaged};
+use super::lease::Lease;
+use super::record::Deleted;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PublicAccess {
+    #[default]
+    None,
+    /// Blobs can be read by anybody who knows their names.
+    Blob,
+    /// They can also be listed.
+    Container,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContainerRecord {
+    /// Unique for each time that a container of this name was created: the blobs of one know the other not.
+    pub(super) generation: i64,
+    pub created_ms: u64,
+    /// The write that gave it its ETag and its time of last modification.
+    pub changed: Lsn,
+    pub metadata: Vec<(String, String)>,
+    pub public_access: PublicAccess,
+    /// Stored access policies, in the front's own form.
+    pub policies: Bytes,
+    pub lease: Lease,
+    /// The encryption scope of blobs that choose none.
+    pub scope: Option<String>,
+    pub is_scope_fixed: bool,
+    pub is_immutable_by_version: bool,
+    pub deleted: Option<Deleted>,
+}
+
+const FORMAT: u8 = 1;
+const SCOPE_FIXED: u8 = 1;
+const IMMUTABLE: u8 = 2;
+
+mod field {
+    pub(super) const METADATA: u8 = 1;
+    pub(super) const POLICIES: u8 = 2;
+    pub(super) const LEASE: u8 = 3;
+    pub(super) const SCOPE: u8 = 4;
+    pub(super) const DELETED: u8 = 5;
+}
+
+impl ContainerRecord {
+    /// When it was last modified, in seconds since the Unix epoch.
+    pub fn modified_s(&self) -> u64 {
+        self.changed.millis() / 1000
+    }
+
+    pub(super) fn encode(&self) -> Bytes {
+        let mut to = Writer::new();
+        to.u8(FORMAT);
+        let fixed = if self.is_scope_fixed { SCOPE_FIXED } else { 0 };
+        to.u8(fixed | if self.is_immutable_by_version { IMMUTABLE } else { 0 });
+        to.u8(self.public_access as u8);
+        to.u64(self.generation.cast_unsigned());
+        to.u64(self.created_ms);
+        to.u64(self.changed.0);
+        let metadata = (!self.metadata.is_empty()).then_some(&self.metadata);
+        to.field(field::METADATA, metadata, |to, pairs| to.pairs(pairs));
+        let policies = (!self.policies.is_empty()).then_some(&self.policies);
+        to.field(field::POLICIES, policies, |to, policies| to.bytes(policies));
+        let lease = self.lease.id.is_some().then_some(&self.lease);
+        to.field(field::LEASE, lease, |to, lease| lease.write(to));
+        to.field(field::SCOPE, self.scope.as_ref(), |to, scope| to.text(scope));
+        to.field(field::DELETED, self.deleted.as_ref(), |to, deleted| {
+            to.u64(deleted.at_ms);
+            to.u64(deleted.until_ms);
+        });
+        to.finish()
+    }
+
+    pub(super) fn decode(bytes: Bytes) -> Result<Self> {
+        let mut from = Reader::new(bytes);
+        if from.u8()? != FORMAT {
+            return Err(damaged());
+        }
+        let flags = from.u8()?;
+        if flags & !(SCOPE_FIXED | IMMUTABLE) != 0 {
+            return Err(damaged());
+        }
+        let public_access = match from.u8()? {
+            0 => PublicAccess::None,
+            1 => PublicAccess::Blob,
+            2 => PublicAccess::Container,
+            _ => return Err(damaged()),
+        };
+        let mut record = Self {
+            generation: from.u64()?.cast_signed(),
+            created_ms: from.u64()?,
+            changed: Lsn(from.u64()?),
+            metadata: Vec::new(),
+            public_access,
+            policies: Bytes::new(),
+            lease: Lease::default(),
+            scope: None,
+            is_scope_fixed: flags & SCOPE_FIXED != 0,
+            is_immutable_by_version: flags & IMMUTABLE != 0,
+            deleted: None,
+        };
+        while !from.is_empty() {
+            match from.u8()? {
+                field::METADATA => record.metadata = from.pairs()?,
+                field::POLICIES => record.policies = from.bytes()?,
+                field::LEASE => record.lease = Lease::read(&mut from)?,
+                field::SCOPE => record.scope = Some(from.text()?),
+                field::DELETED => {
+                    let (at_ms, until_ms) = (from.u64()?, from.u64()?);
+                    record.deleted = Some(Deleted { at_ms, until_ms });
+                }
+                _ => return Err(damaged()),
+            }
+        }
+        Ok(record)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_survives_its_row_and_damage_is_an_error() {
+        let record = ContainerRecord {
+            generation: -3,
+            created_ms: 1,
+            changed: Lsn(2),
+            metadata: vec![("a".into(), "b".into())],
+            public_access: PublicAccess::Container,
+            policies: "policies".into(),
+            lease: Lease { id: Some("x".into()), seconds: Some(15), ..Lease::default() },
+            scope: Some("scope".into()),
+            is_scope_fixed: true,
+            is_immutable_by_version: false,
+            deleted: Some(Deleted { at_ms: 3, until_ms: 4 }),
+        };
+        let row = record.encode();
+        assert_eq!(ContainerRecord::decode(row.clone()).unwrap(), record);
+        for length in 0..row.len() {
+            let _ = ContainerRecord::decode(row.slice(..length));
+        }
+        assert!(ContainerRecord::decode(row.slice(..20)).is_err());
+    }
+}

@@ -1,0 +1,275 @@
+//! Containers of blobs: create, look at, change, lease, delete and bring back.
+
+use bytes::Bytes;
+use lazuli_engine::{Error, ItemKey, Lsn, Result, Space, Transaction, Tx};
+
+use super::address::ContainerAddress;
+use super::conditions::{Conditions, Facts};
+use super::container::{ContainerRecord, PublicAccess};
+use super::lease::{Lease, LeaseAction, Leased};
+use super::place::{no_container, record_key};
+use super::put::Protection;
+use super::record::Deleted;
+use super::{Blobs, codes};
+
+const DAY_MS: u64 = 24 * 3600 * 1000;
+
+/// What a new container is.
+#[derive(Clone, Debug, Default)]
+pub struct NewBlobContainer {
+    pub metadata: Vec<(String, String)>,
+    pub public_access: PublicAccess,
+    pub scope: Option<String>,
+    pub is_scope_fixed: bool,
+    pub is_immutable_by_version: bool,
+}
+
+struct Create {
+    key: ItemKey,
+    new: NewBlobContainer,
+}
+
+impl Transaction for Create {
+    type Output = ContainerRecord;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<ContainerRecord> {
+        if tx.get(&self.key).await?.is_some() {
+            let message = "there is a container of this name";
+            return Err(Error::exists(codes::CONTAINER_EXISTS, message));
+        }
+        let new = self.new.clone();
+        let record = ContainerRecord {
+            generation: tx.lsn().0.cast_signed(),
+            created_ms: tx.now_ms(),
+            changed: tx.lsn(),
+            metadata: new.metadata,
+            public_access: new.public_access,
+            policies: Bytes::new(),
+            lease: Lease::default(),
+            scope: new.scope,
+            is_scope_fixed: new.is_scope_fixed,
+            is_immutable_by_version: new.is_immutable_by_version,
+            deleted: None,
+        };
+        tx.put(&self.key, record.encode()).await?;
+        Ok(record)
+    }
+}
+
+/// Changes a container's record if the conditions hold.
+struct Amend<F> {
+    key: ItemKey,
+    conditions: Conditions,
+    /// Whether it gets a new ETag.
+    modifies: bool,
+    change: F,
+}
+
+impl<F> Transaction for Amend<F>
+where
+    F: Fn(&mut ContainerRecord, u64) -> Result<()> + Send + Sync + 'static,
+{
+    type Output = ContainerRecord;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<ContainerRecord> {
+        let item = tx.get(&self.key).await?.ok_or_else(no_container)?;
+        let mut record = ContainerRecord::decode(item.payload)?;
+        record.check(&self.conditions, tx.now_ms(), false)?;
+        (self.change)(&mut record, tx.now_ms())?;
+        if self.modifies {
+            record.changed = tx.lsn();
+        }
+        tx.put(&self.key, record.encode()).await?;
+        Ok(record)
+    }
+}
+
+impl ContainerRecord {
+    /// A container's lease keeps others from deleting it and from nothing else, but an id that is given must be right.
+    fn check(&self, conditions: &Conditions, now_ms: u64, deletes: bool) -> Result<()> {
+        let given = conditions.lease_id.as_deref();
+        if deletes {
+            self.lease.check_write(given, now_ms, Leased::Container)?;
+        } else {
+            self.lease.check_read(given, now_ms, Leased::Container)?;
+        }
+        let facts = Facts { changed: self.changed, tags: &[] };
+        let rest = Conditions { lease_id: None, ..conditions.clone() };
+        rest.check_write(Some(facts), Some(&Lease::default()), now_ms)
+    }
+}
+
+struct Delete {
+    key: ItemKey,
+    conditions: Conditions,
+    protection: Protection,
+}
+
+impl Transaction for Delete {
+    type Output = ();
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<()> {
+        let item = tx.get(&self.key).await?.ok_or_else(no_container)?;
+        let mut record = ContainerRecord::decode(item.payload)?;
+        record.check(&self.conditions, tx.now_ms(), true)?;
+        tx.delete(&self.key).await?;
+        let row = tx.lsn().0.to_be_bytes();
+        let beside = |space| ItemKey::new(self.key.container(), space, self.key.route(), &row);
+        match self.protection.retention_days {
+            Some(days) => {
+                let at_ms = tx.now_ms();
+                let until_ms = at_ms + u64::from(days) * DAY_MS;
+                record.deleted = Some(Deleted { at_ms, until_ms });
+                record.lease = Lease::default();
+                tx.put(&beside(Space::BLOB_PAST), record.encode()).await
+            }
+            // The blobs of this generation are nobody's any more.
+            None => tx.put(&beside(Space::BLOB_GARBAGE), record.encode()).await,
+        }
+    }
+}
+
+/// Brings a deleted container back under a name that is free.
+struct Restore {
+    /// Where the deleted one is.
+    from: ItemKey,
+    to: ItemKey,
+}
+
+impl Transaction for Restore {
+    type Output = ContainerRecord;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<ContainerRecord> {
+        let item = tx.get(&self.from).await?.ok_or_else(no_container)?;
+        let mut record = ContainerRecord::decode(item.payload)?;
+        if record.deleted.take().is_none_or(|deleted| deleted.until_ms <= tx.now_ms()) {
+            return Err(no_container());
+        }
+        if tx.get(&self.to).await?.is_some() {
+            let message = "there is a container of this name";
+            return Err(Error::exists(codes::CONTAINER_IN_USE, message));
+        }
+        tx.delete(&self.from).await?;
+        record.changed = tx.lsn();
+        tx.put(&self.to, record.encode()).await?;
+        Ok(record)
+    }
+}
+
+impl Blobs {
+    /// Creates a container. Fails with `Exists` if there is one of this name.
+    pub async fn create_container(
+        &self,
+        address: &ContainerAddress,
+        new: NewBlobContainer,
+    ) -> Result<ContainerRecord> {
+        let directory = self.directory_or_new(&address.account).await?;
+        let key = record_key(&directory, &address.container)?;
+        let route = Bytes::copy_from_slice(key.route());
+        self.engine.write(directory.id, &route, Create { key, new }).await
+    }
+
+    /// What is known about a container. A lease id that is given must be right.
+    pub async fn container(
+        &self,
+        address: &ContainerAddress,
+        lease_id: Option<&str>,
+    ) -> Result<ContainerRecord> {
+        let found = self.find(address).await?;
+        found.record.lease.check_read(lease_id, self.now_ms(), Leased::Container)?;
+        Ok(found.record)
+    }
+
+    pub async fn set_container_metadata(
+        &self,
+        address: &ContainerAddress,
+        metadata: Vec<(String, String)>,
+        conditions: &Conditions,
+    ) -> Result<ContainerRecord> {
+        let change = move |record: &mut ContainerRecord, _| {
+            record.metadata.clone_from(&metadata);
+            Ok(())
+        };
+        self.amend_container(address, conditions, true, change).await
+    }
+
+    /// Sets who may read without a key, and the stored policies, in the front's own form.
+    pub async fn set_container_access(
+        &self,
+        address: &ContainerAddress,
+        public_access: PublicAccess,
+        policies: Bytes,
+        conditions: &Conditions,
+    ) -> Result<ContainerRecord> {
+        let change = move |record: &mut ContainerRecord, _| {
+            record.public_access = public_access;
+            record.policies = policies.clone();
+            Ok(())
+        };
+        self.amend_container(address, conditions, true, change).await
+    }
+
+    /// Makes a change of a container's lease. Answers the container and the seconds until a broken lease is free.
+    pub async fn lease_container(
+        &self,
+        address: &ContainerAddress,
+        action: LeaseAction,
+        conditions: &Conditions,
+    ) -> Result<(ContainerRecord, u32)> {
+        let left = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
+        let told = left.clone();
+        let change = move |record: &mut ContainerRecord, now_ms| {
+            let seconds = record.lease.act(&action, now_ms)?;
+            told.store(seconds, std::sync::atomic::Ordering::Relaxed);
+            Ok(())
+        };
+        let conditions = Conditions { lease_id: None, ..conditions.clone() };
+        let record = self.amend_container(address, &conditions, false, change).await?;
+        Ok((record, left.load(std::sync::atomic::Ordering::Relaxed)))
+    }
+
+    async fn amend_container<F>(
+        &self,
+        address: &ContainerAddress,
+        conditions: &Conditions,
+        modifies: bool,
+        change: F,
+    ) -> Result<ContainerRecord>
+    where
+        F: Fn(&mut ContainerRecord, u64) -> Result<()> + Send + Sync + 'static,
+    {
+        let directory = self.directory(&address.account).await?.ok_or_else(no_container)?;
+        let key = record_key(&directory, &address.container)?;
+        let route = Bytes::copy_from_slice(key.route());
+        let amend = Amend { key, conditions: conditions.clone(), modifies, change };
+        self.engine.write(directory.id, &route, amend).await
+    }
+
+    /// Deletes a container with all its blobs, for good or for as long as the protection says.
+    pub async fn delete_container(
+        &self,
+        address: &ContainerAddress,
+        conditions: &Conditions,
+        protection: Protection,
+    ) -> Result<()> {
+        let directory = self.directory(&address.account).await?.ok_or_else(no_container)?;
+        let key = record_key(&directory, &address.container)?;
+        let route = Bytes::copy_from_slice(key.route());
+        let delete = Delete { key, conditions: conditions.clone(), protection };
+        self.engine.write(directory.id, &route, delete).await
+    }
+
+    /// Brings back the container that was deleted by the write `deleted`, as a list of deleted ones names it.
+    pub async fn restore_container(
+        &self,
+        address: &ContainerAddress,
+        deleted: Lsn,
+    ) -> Result<ContainerRecord> {
+        let directory = self.directory(&address.account).await?.ok_or_else(no_container)?;
+        let to = record_key(&directory, &address.container)?;
+        let row = deleted.0.to_be_bytes();
+        let from = ItemKey::new(directory.id, Space::BLOB_PAST, to.route(), &row);
+        let route = Bytes::copy_from_slice(to.route());
+        self.engine.write(directory.id, &route, Restore { from, to }).await
+    }
+}

@@ -1,0 +1,131 @@
+//! Blobs: containers of named contents of any size, with snapshots, versions, leases and conditions. The model behind
+//! Blobs of Azure; `docs/decisions/0050-blobs.md` has the reasons, `docs/formats/blobs.md` the rows.
+//!
+//! All blobs of an account are one container of the engine on a range map over container, generation and name, with one
+//! shardlet per blob; the account's containers are another. Small contents are rows, larger ones files beside the store.
+
+#![allow(dead_code, reason = "the groups of operations that follow use the rest")]
+
+mod address;
+mod blocks;
+mod cipher;
+mod codec;
+pub mod codes;
+mod conditions;
+mod container;
+mod containers;
+mod delete;
+mod lease;
+pub mod limits;
+mod pages;
+mod pieces;
+mod pins;
+mod place;
+mod properties;
+mod put;
+mod read;
+mod record;
+mod record_row;
+mod shardlet;
+mod upload;
+
+use std::sync::Arc;
+
+use lazuli_engine::{
+    Blocks, Container, Cuts, Engine, Error, KeySchema, KeyType, Kind, MapKind, NewContainer,
+    Policies, Result,
+};
+
+pub use address::{BlobAddress, ContainerAddress, Which, lsn_of, ticks_of};
+pub use cipher::CustomerKey;
+pub use conditions::{Conditions, Etags, TagTest};
+pub use container::{ContainerRecord, PublicAccess};
+pub use containers::NewBlobContainer;
+pub use delete::{DeleteOptions, DeleteOutcome, Snapshots};
+pub use lease::{Lease, LeaseAction, LeaseState};
+pub use put::{NewBlob, Protection};
+pub use read::{BlobRead, BlobReader, ReadRange};
+pub use record::{
+    BlobKind, BlobRecord, ChosenTier, ContentRef, CopyState, CopyStatus, Deleted, Headers,
+    Immutability, Rehydration, Tier,
+};
+pub use upload::{Content, Upload, UploadOptions};
+
+use pins::Pins;
+
+/// The schema tags of the two containers of the engine that every account has (S13).
+const BLOBS_SCHEMA: &str = "blob/1";
+const CONTAINERS_SCHEMA: &str = "blob-container/1";
+
+/// All blobs of all accounts.
+#[derive(Clone)]
+pub struct Blobs {
+    engine: Arc<Engine>,
+    blocks: Arc<dyn Blocks>,
+    pins: Arc<Pins>,
+}
+
+impl Blobs {
+    pub fn new(engine: Arc<Engine>, blocks: Arc<dyn Blocks>) -> Self {
+        Self { engine, blocks, pins: Arc::default() }
+    }
+
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// The time by which leases, retention and the like are judged outside of transactions.
+    fn now_ms(&self) -> u64 {
+        self.engine.env().clock.now_ms()
+    }
+
+    /// The engine's container of an account's containers; none before the first of them is created.
+    async fn directory(&self, account: &str) -> Result<Option<Arc<Container>>> {
+        self.opened(&format!("blob-containers/{account}"), CONTAINERS_SCHEMA).await
+    }
+
+    /// The engine's container of an account's blobs.
+    async fn contents(&self, account: &str) -> Result<Option<Arc<Container>>> {
+        self.opened(&format!("blobs/{account}"), BLOBS_SCHEMA).await
+    }
+
+    async fn opened(&self, name: &str, schema: &str) -> Result<Option<Arc<Container>>> {
+        match self.engine.open(name, schema).await {
+            Ok(container) => Ok(Some(container)),
+            Err(error) if error.kind() == Kind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes what an account needs before it has its first container.
+    async fn directory_or_new(&self, account: &str) -> Result<Arc<Container>> {
+        if let Some(container) = self.directory(account).await? {
+            return Ok(container);
+        }
+        let text = KeySchema::one(KeyType::Text);
+        let name = KeySchema::new(vec![KeyType::Text, KeyType::Int64, KeyType::Text])?;
+        self.create(&format!("blobs/{account}"), BLOBS_SCHEMA, name).await?;
+        self.create(&format!("blob-containers/{account}"), CONTAINERS_SCHEMA, text).await?;
+        self.directory(account).await?.ok_or_else(|| {
+            Error::unavailable("account-not-ready", "the account's containers are being made")
+        })
+    }
+
+    async fn create(&self, name: &str, schema: &str, key: KeySchema) -> Result<()> {
+        let new = NewContainer {
+            name: name.to_owned(),
+            kind: MapKind::Range,
+            key,
+            schema: schema.to_owned(),
+            placement: Vec::new(),
+            policies: Policies::default(),
+            cuts: Cuts::At(Vec::new()),
+            shards: Vec::new(),
+        };
+        match self.engine.create_container(&new).await {
+            // Somebody else was faster, or an attempt before this one got half-way.
+            Err(error) if error.kind() != Kind::Exists => Err(error),
+            _ => Ok(()),
+        }
+    }
+}

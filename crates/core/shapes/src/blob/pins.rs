@@ -1,0 +1,88 @@
+//! Pins: which blobs are being read, so that the collector takes nothing away under a reader.
+//!
+//! A reader takes its pin before its snapshot. The collector takes a ticket after its own: a reader with a later pin has a
+//! later snapshot, in which the garbage is garbage already. So it is enough to wait for the pins from before the ticket.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use bytes::Bytes;
+
+#[derive(Default)]
+struct Held {
+    last: u64,
+    /// The pins of each route that has some.
+    routes: BTreeMap<Bytes, Vec<u64>>,
+}
+
+#[derive(Default)]
+pub(super) struct Pins {
+    held: Mutex<Held>,
+}
+
+/// Held while something of a route is read.
+pub(super) struct Pin {
+    pins: Arc<Pins>,
+    route: Bytes,
+    number: u64,
+}
+
+impl Pins {
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    pub(super) fn pin(self: &Arc<Self>, route: &Bytes) -> Pin {
+        let mut held = self.lock();
+        held.last += 1;
+        let number = held.last;
+        held.routes.entry(route.clone()).or_default().push(number);
+        Pin { pins: self.clone(), route: route.clone(), number }
+    }
+
+    /// A number above those of all pins so far.
+    pub(super) fn ticket(&self) -> u64 {
+        let mut held = self.lock();
+        held.last += 1;
+        held.last
+    }
+
+    /// Whether a route is read by someone who began before the ticket.
+    pub(super) fn is_read(&self, route: &[u8], ticket: u64) -> bool {
+        self.lock().routes.get(route).is_some_and(|pins| pins.iter().any(|pin| *pin < ticket))
+    }
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        let mut held = self.pins.lock();
+        if let Some(pins) = held.routes.get_mut(&self.route) {
+            pins.retain(|pin| *pin != self.number);
+            if pins.is_empty() {
+                held.routes.remove(&self.route);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_route_is_read_until_the_last_pin_from_before_the_ticket_is_gone() {
+        let pins: Arc<Pins> = Arc::default();
+        let route = Bytes::from_static(b"r");
+        let (first, second) = (pins.pin(&route), pins.pin(&route));
+        let ticket = pins.ticket();
+        let late = pins.pin(&route);
+        assert!(!pins.is_read(b"other", ticket));
+        drop(first);
+        assert!(pins.is_read(&route, ticket));
+        drop(second);
+        assert!(!pins.is_read(&route, ticket));
+        assert!(pins.is_read(&route, pins.ticket()));
+        drop(late);
+        assert!(pins.lock().routes.is_empty());
+    }
+}

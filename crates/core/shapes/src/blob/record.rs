@@ -1,0 +1,198 @@
+//! What a blob is: its record, which is one row, small enough that a list reads nothing but records.
+
+use lazuli_engine::Lsn;
+
+use super::lease::Lease;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlobKind {
+    Block,
+    Append,
+    Page,
+}
+
+/// Where the bytes of a blob are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContentRef {
+    /// Unique among the contents of its blob.
+    pub(super) id: u64,
+    pub length: u64,
+    pub(super) form: Form,
+}
+
+/// How a content is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Form {
+    /// There are no bytes, and no rows.
+    #[default]
+    Empty,
+    /// One row that has them all.
+    Inline,
+    /// Rows of pieces.
+    Pieces,
+}
+
+/// What a client says about the bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Headers {
+    pub content_type: Option<String>,
+    pub content_encoding: Option<String>,
+    pub content_language: Option<String>,
+    pub content_disposition: Option<String>,
+    pub cache_control: Option<String>,
+    pub content_md5: Option<[u8; 16]>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tier {
+    Hot,
+    Cool,
+    Cold,
+    Archive,
+    /// The tiers of page blobs on premium accounts, by their number: 4, 6, 10 and so on up to 80.
+    Premium(u8),
+}
+
+/// A tier that a client chose; a blob without one has the account's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChosenTier {
+    pub tier: Tier,
+    pub changed_ms: u64,
+    /// Out of the archive, and when it will be there.
+    pub rehydration: Option<Rehydration>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rehydration {
+    pub to: Tier,
+    pub is_urgent: bool,
+    pub ready_ms: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyStatus {
+    Pending,
+    Success,
+    Aborted,
+    Failed,
+}
+
+/// The last copy that made, or was to make, this blob.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopyState {
+    pub id: String,
+    pub source: String,
+    pub status: CopyStatus,
+    pub done: u64,
+    pub total: u64,
+    pub completed_ms: Option<u64>,
+    pub description: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Immutability {
+    pub until_ms: u64,
+    pub is_locked: bool,
+}
+
+/// That a state was deleted where deletions are kept for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deleted {
+    pub at_ms: u64,
+    /// From then on it is gone for good.
+    pub until_ms: u64,
+}
+
+/// One state of a blob: the current one, a snapshot, a version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlobRecord {
+    pub kind: BlobKind,
+    pub created_ms: u64,
+    /// The write that gave it its ETag and its time of last modification.
+    pub changed: Lsn,
+    pub content: ContentRef,
+    /// False while there are only blocks that wait for a commit.
+    pub is_committed: bool,
+    pub version: Option<Lsn>,
+    pub headers: Headers,
+    pub metadata: Vec<(String, String)>,
+    pub tags: Vec<(String, String)>,
+    pub tier: Option<ChosenTier>,
+    pub lease: Lease,
+    pub copy: Option<CopyState>,
+    pub immutability: Option<Immutability>,
+    pub has_legal_hold: bool,
+    pub expires_ms: Option<u64>,
+    /// The SHA-256 of the customer's key with which the content is encrypted.
+    pub key_sha256: Option<[u8; 32]>,
+    /// The name of the encryption scope that the client chose.
+    pub scope: Option<String>,
+    pub deleted: Option<Deleted>,
+    /// Of page blobs.
+    pub sequence_number: u64,
+    /// Of page blobs: pieces that were there at this time must be kept for older states.
+    pub(super) kept_until: Lsn,
+    /// Of append blobs.
+    pub append_blocks: u32,
+    pub is_sealed: bool,
+    /// Whether blocks may wait for a commit.
+    pub(super) has_waiting: bool,
+}
+
+impl BlobRecord {
+    pub(super) fn new(kind: BlobKind, now: Lsn) -> Self {
+        Self {
+            kind,
+            created_ms: now.millis(),
+            changed: now,
+            content: ContentRef::default(),
+            is_committed: true,
+            version: None,
+            headers: Headers::default(),
+            metadata: Vec::new(),
+            tags: Vec::new(),
+            tier: None,
+            lease: Lease::default(),
+            copy: None,
+            immutability: None,
+            has_legal_hold: false,
+            expires_ms: None,
+            key_sha256: None,
+            scope: None,
+            deleted: None,
+            sequence_number: 0,
+            kept_until: Lsn::ZERO,
+            append_blocks: 0,
+            is_sealed: false,
+            has_waiting: false,
+        }
+    }
+
+    pub fn length(&self) -> u64 {
+        self.content.length
+    }
+
+    /// When it was last modified, in seconds since the Unix epoch.
+    pub fn modified_s(&self) -> u64 {
+        self.changed.millis() / 1000
+    }
+
+    /// The tier and, on the way out of the archive, where to.
+    pub fn tier_at(&self, now_ms: u64) -> Option<ChosenTier> {
+        let chosen = self.tier?;
+        Some(match chosen.rehydration {
+            Some(way) if way.ready_ms <= now_ms => {
+                ChosenTier { tier: way.to, changed_ms: way.ready_ms, rehydration: None }
+            }
+            _ => chosen,
+        })
+    }
+
+    pub fn is_archived(&self, now_ms: u64) -> bool {
+        self.tier_at(now_ms).is_some_and(|chosen| chosen.tier == Tier::Archive)
+    }
+
+    pub(super) fn is_expired(&self, now_ms: u64) -> bool {
+        self.expires_ms.is_some_and(|expires| expires <= now_ms)
+    }
+}

@@ -1,0 +1,307 @@
+//! A blob as a transaction sees it: its rows, and the bookkeeping of who names which content and which file.
+//!
+//! A content is named by states (the current one, snapshots, versions); where more than one does, a row counts them. A file
+//! is named by pieces of contents and by blocks that wait; where more than one does, a row counts the further ones. What
+//! nothing names any more becomes a row of garbage, in the same transaction, and the collector does the rest.
+
+use std::collections::BTreeMap;
+
+use lazuli_engine::{
+    BlockId, Direction, Item, ItemKey, KeyRange, Lsn, PageLimit, Result, Space, Tx,
+};
+
+use super::address::{Past, Place};
+use super::codec::{Reader, Writer, damaged};
+use super::limits::{ROW_BYTES, ROW_PIECES_MAX};
+use super::pieces::{Piece, Source, encode_row};
+use super::put::Protection;
+use super::record::{BlobRecord, ContentRef, Deleted, Form};
+
+/// Files that one row of garbage names at the most.
+pub(super) const GARBAGE_FILES_MAX: usize = 1_000;
+
+const DAY_MS: u64 = 24 * 3600 * 1000;
+
+pub(super) struct Shardlet<'t, 'x> {
+    pub(super) tx: &'t mut Tx<'x>,
+    pub(super) place: &'t Place,
+    garbage_rows: u32,
+}
+
+/// What a row of garbage names.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Garbage {
+    /// A content whose pieces are to be taken apart.
+    Content(u64),
+    /// Files to be removed.
+    Files(Vec<BlockId>),
+}
+
+impl<'t, 'x> Shardlet<'t, 'x> {
+    pub(super) fn new(tx: &'t mut Tx<'x>, place: &'t Place) -> Self {
+        Self { tx, place, garbage_rows: 0 }
+    }
+
+    pub(super) fn lsn(&self) -> Lsn {
+        self.tx.lsn()
+    }
+
+    pub(super) fn now_ms(&self) -> u64 {
+        self.tx.now_ms()
+    }
+
+    /// The row of the current state, whatever it says.
+    pub(super) async fn row(&self) -> Result<Option<BlobRecord>> {
+        let item = self.tx.get(&self.place.current()).await?;
+        item.map(|item| BlobRecord::decode(item.payload)).transpose()
+    }
+
+    /// The blob as clients see it: committed and not expired.
+    pub(super) async fn current(&self) -> Result<Option<BlobRecord>> {
+        let now_ms = self.now_ms();
+        Ok(self.row().await?.filter(|record| record.is_committed && !record.is_expired(now_ms)))
+    }
+
+    pub(super) async fn put_current(&mut self, record: &BlobRecord) -> Result<()> {
+        self.tx.put(&self.place.current(), record.encode()).await
+    }
+
+    pub(super) async fn put_past(
+        &mut self,
+        kind: Past,
+        time: Lsn,
+        record: &BlobRecord,
+    ) -> Result<()> {
+        self.tx.put(&self.place.past(kind, time), record.encode()).await
+    }
+
+    pub(super) async fn past(&self, kind: Past, time: Lsn) -> Result<Option<BlobRecord>> {
+        let item = self.tx.get(&self.place.past(kind, time)).await?;
+        item.map(|item| BlobRecord::decode(item.payload)).transpose()
+    }
+
+    /// All past states, oldest first, with their keys.
+    pub(super) async fn pasts(&self) -> Result<Vec<(ItemKey, Past, Lsn, BlobRecord)>> {
+        let mut pasts = Vec::new();
+        for (key, item) in self.rows(Space::BLOB_PAST, self.place.rows()).await? {
+            let (time, kind) = past_of(key.row())?;
+            pasts.push((key, kind, time, BlobRecord::decode(item.payload)?));
+        }
+        Ok(pasts)
+    }
+
+    /// All rows of a range of one space.
+    pub(super) async fn rows(
+        &self,
+        space: Space,
+        mut range: KeyRange,
+    ) -> Result<Vec<(ItemKey, Item)>> {
+        let mut rows = Vec::new();
+        loop {
+            let container = self.place.container;
+            let scan =
+                self.tx.scan(container, space, &range, Direction::Forward, PageLimit::MAX).await?;
+            for (key, item) in scan.items {
+                rows.push((ItemKey::from_bytes(key, self.place.route.len())?, item));
+            }
+            match scan.next {
+                Some(last) => {
+                    let behind = last.slice(lazuli_engine::PREFIX_BYTES..);
+                    range.start = lazuli_engine::after_key(&behind);
+                }
+                None => return Ok(rows),
+            }
+        }
+    }
+
+    /// Writes the rows of a new content. One transaction makes at most one.
+    pub(super) async fn store(&mut self, pieces: &[Piece]) -> Result<ContentRef> {
+        let id = self.lsn().0;
+        let length = pieces.iter().map(|piece| piece.length).sum();
+        let form = match pieces {
+            [] => Form::Empty,
+            [Piece { source: Source::Row(_), .. }] => Form::Inline,
+            _ => Form::Pieces,
+        };
+        let (mut start, mut offset) = (0, 0);
+        while start < pieces.len() {
+            let (mut end, mut bytes, mut covered) = (start, 0, 0);
+            while end < pieces.len() && end - start < ROW_PIECES_MAX && bytes < ROW_BYTES {
+                if let Source::Row(inline) = &pieces[end].source {
+                    bytes += inline.len();
+                }
+                covered += pieces[end].length;
+                end += 1;
+            }
+            let row = encode_row(&pieces[start..end]);
+            self.tx.put(&self.place.piece(id, offset), row).await?;
+            offset += covered;
+            start = end;
+        }
+        Ok(ContentRef { id, length, form })
+    }
+
+    /// One more state names the content.
+    pub(super) async fn share_content(&mut self, content: &ContentRef) -> Result<()> {
+        if content.form == Form::Empty {
+            return Ok(());
+        }
+        self.change_count(&self.place.shared_content(content.id), true).await.map(|_| ())
+    }
+
+    /// One state less names the content; the last one leaves garbage behind.
+    pub(super) async fn drop_content(&mut self, content: &ContentRef) -> Result<()> {
+        if content.form == Form::Empty
+            || self.change_count(&self.place.shared_content(content.id), false).await?
+        {
+            return Ok(());
+        }
+        if content.form == Form::Inline {
+            self.tx.delete(&self.place.piece(content.id, 0)).await?;
+            return Ok(());
+        }
+        self.put_garbage(&Garbage::Content(content.id)).await
+    }
+
+    /// One more piece names the file.
+    pub(super) async fn share_file(&mut self, file: BlockId) -> Result<()> {
+        self.change_count(&self.place.shared_file(file), true).await.map(|_| ())
+    }
+
+    /// For each file that many pieces less name it: puts those that nothing names any more among the garbage.
+    pub(super) async fn drop_files(&mut self, files: &BTreeMap<BlockId, u32>) -> Result<()> {
+        let mut unnamed = Vec::new();
+        for (file, times) in files {
+            let key = self.place.shared_file(*file);
+            for _ in 0..*times {
+                if !self.change_count(&key, false).await? {
+                    unnamed.push(*file);
+                    break;
+                }
+            }
+        }
+        for files in unnamed.chunks(GARBAGE_FILES_MAX) {
+            self.put_garbage(&Garbage::Files(files.to_vec())).await?;
+        }
+        Ok(())
+    }
+
+    /// Counts one name more or one less in a row that says how many there are beyond the first, and says whether the row
+    /// had one to give.
+    async fn change_count(&mut self, key: &ItemKey, up: bool) -> Result<bool> {
+        let further = match self.tx.get(key).await? {
+            Some(item) => Reader::new(item.payload).number()?,
+            None => 0,
+        };
+        let further = match (up, further) {
+            (true, further) => further + 1,
+            (false, 0) => return Ok(false),
+            (false, further) => further - 1,
+        };
+        if further == 0 {
+            self.tx.delete(key).await?;
+        } else {
+            let mut to = Writer::new();
+            to.number(further);
+            self.tx.put(key, to.finish()).await?;
+        }
+        Ok(true)
+    }
+
+    pub(super) async fn put_garbage(&mut self, garbage: &Garbage) -> Result<()> {
+        self.garbage_rows += 1;
+        let key = self.place.garbage(self.lsn(), self.garbage_rows);
+        self.tx.put(&key, garbage.encode()).await
+    }
+
+    /// What becomes of a state that something else replaces, or nothing: a version, a deleted snapshot, or garbage.
+    pub(super) async fn retire(
+        &mut self,
+        mut old: BlobRecord,
+        protection: Protection,
+    ) -> Result<()> {
+        if !old.is_committed {
+            return Ok(());
+        }
+        old.lease = Default::default();
+        old.kept_until = self.lsn();
+        // A version stays one, also when versions are switched off before it is replaced.
+        if protection.versioning || old.version.is_some() {
+            let version = old.version.unwrap_or(old.changed);
+            old.version = Some(version);
+            return self.put_past(Past::Version, version, &old).await;
+        }
+        match protection.retention_days {
+            Some(days) => {
+                old.deleted = Some(self.deleted(days));
+                self.put_past(Past::Snapshot, self.lsn(), &old).await
+            }
+            None => self.drop_content(&old.content).await,
+        }
+    }
+
+    pub(super) fn deleted(&self, days: u32) -> Deleted {
+        let at_ms = self.now_ms();
+        Deleted { at_ms, until_ms: at_ms + u64::from(days) * DAY_MS }
+    }
+
+    /// A blob that was deleted and is kept for a while stays as a snapshot where a new one takes its name.
+    pub(super) async fn bury(&mut self) -> Result<()> {
+        let rows = self.rows(Space::BLOB_PAST, self.place.rows()).await?;
+        for (key, item) in rows {
+            let (time, kind) = past_of(key.row())?;
+            if kind == Past::Deleted {
+                self.tx.delete(&key).await?;
+                self.tx.put(&self.place.past(Past::Snapshot, time), item.payload).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Garbage {
+    pub(super) fn encode(&self) -> bytes::Bytes {
+        let mut to = Writer::new();
+        match self {
+            Self::Content(id) => {
+                to.u8(1);
+                to.u64(*id);
+            }
+            Self::Files(files) => {
+                to.u8(2);
+                for file in files {
+                    to.u64(file.generation);
+                    to.u64(file.number);
+                }
+            }
+        }
+        to.finish()
+    }
+
+    pub(super) fn decode(bytes: bytes::Bytes) -> Result<Self> {
+        let mut from = Reader::new(bytes);
+        match from.u8()? {
+            1 => Ok(Self::Content(from.u64()?)),
+            2 => {
+                let mut files = Vec::new();
+                while !from.is_empty() {
+                    files.push(BlockId { generation: from.u64()?, number: from.u64()? });
+                }
+                Ok(Self::Files(files))
+            }
+            _ => Err(damaged()),
+        }
+    }
+}
+
+/// Time and kind in the row key of a past state.
+pub(super) fn past_of(row: &[u8]) -> Result<(Lsn, Past)> {
+    let (time, kind) = row.split_first_chunk::<8>().ok_or_else(damaged)?;
+    let kind = match kind {
+        [1] => Past::Snapshot,
+        [2] => Past::Version,
+        [3] => Past::Deleted,
+        _ => return Err(damaged()),
+    };
+    Ok((Lsn(u64::from_be_bytes(*time)), kind))
+}

@@ -1,0 +1,158 @@
+//! What the tests share: an engine in memory, a container, and short ways to put and read.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use lazuli_engine::{BlockId, Engine, PIECE_BYTES_MAX, Result, Settings};
+use lazuli_shapes::blob::{
+    BlobAddress, BlobRecord, Blobs, Conditions, ContainerAddress, Content, DeleteOptions,
+    DeleteOutcome, NewBlob, NewBlobContainer, Protection, ReadRange, UploadOptions, Which,
+};
+use lazuli_shardmap::manager::NewShard;
+use lazuli_store::blocks::Blocks;
+use lazuli_store::mem::MemStore;
+use lazuli_store::mem_blocks::MemBlocks;
+
+/// Larger than what is kept in rows.
+pub(crate) const BIG: usize = 300_000;
+
+pub(crate) struct World {
+    pub(crate) blobs: Blobs,
+    pub(crate) blocks: MemBlocks,
+}
+
+pub(crate) fn any() -> Conditions {
+    Conditions::default()
+}
+
+pub(crate) fn none() -> Protection {
+    Protection::default()
+}
+
+pub(crate) fn versions() -> Protection {
+    Protection { versioning: true, retention_days: None }
+}
+
+pub(crate) fn retained() -> Protection {
+    Protection { versioning: false, retention_days: Some(7) }
+}
+
+pub(crate) fn container(name: &str) -> ContainerAddress {
+    ContainerAddress { account: "a".into(), container: name.into() }
+}
+
+pub(crate) fn blob(name: &str) -> BlobAddress {
+    BlobAddress { account: "a".into(), container: "c".into(), name: name.into() }
+}
+
+pub(crate) fn bytes(length: usize, seed: u8) -> Bytes {
+    (0..length).map(|n| (n % 241) as u8 ^ seed).collect()
+}
+
+impl World {
+    /// With the container `c`.
+    pub(crate) async fn new() -> Self {
+        let world = Self::empty().await;
+        let new = NewBlobContainer::default();
+        world.blobs.create_container(&container("c"), new).await.unwrap();
+        world
+    }
+
+    pub(crate) async fn empty() -> Self {
+        let env = lazuli_env::real::env();
+        let catalog = Arc::new(MemStore::new());
+        let engine = Engine::on(env, Settings::default(), catalog).await.unwrap();
+        for name in ["one", "two"] {
+            let new = NewShard {
+                name: name.into(),
+                location: name.into(),
+                region: "here".into(),
+                labels: Default::default(),
+            };
+            engine.add_shard(&new, Arc::new(MemStore::new())).await.unwrap();
+        }
+        let blocks = MemBlocks::new();
+        Self { blobs: Blobs::new(engine, Arc::new(blocks.clone())), blocks }
+    }
+
+    pub(crate) async fn content(&self, address: &BlobAddress, bytes: &Bytes) -> Content {
+        let options = UploadOptions { md5: true, key: None };
+        let mut upload = self.blobs.upload(address, &options).await.unwrap();
+        for start in (0..bytes.len()).step_by(50_000) {
+            let end = bytes.len().min(start + 50_000);
+            upload.write(bytes.slice(start..end)).await.unwrap();
+        }
+        upload.finish().await.unwrap()
+    }
+
+    pub(crate) async fn put(&self, name: &str, bytes: &Bytes) -> BlobRecord {
+        self.try_put(name, bytes, &any(), none()).await.unwrap()
+    }
+
+    pub(crate) async fn try_put(
+        &self,
+        name: &str,
+        bytes: &Bytes,
+        conditions: &Conditions,
+        protection: Protection,
+    ) -> Result<BlobRecord> {
+        let content = self.content(&blob(name), bytes).await;
+        let new = NewBlob::default();
+        self.blobs.put_block_blob(&blob(name), content, new, conditions, protection).await
+    }
+
+    pub(crate) async fn delete(&self, name: &str, protection: Protection) -> Result<DeleteOutcome> {
+        self.delete_state(name, Which::Current, DeleteOptions::default(), protection).await
+    }
+
+    pub(crate) async fn delete_state(
+        &self,
+        name: &str,
+        which: Which,
+        options: DeleteOptions,
+        protection: Protection,
+    ) -> Result<DeleteOutcome> {
+        self.blobs.delete(&blob(name), which, options, &any(), protection).await
+    }
+
+    pub(crate) async fn properties(&self, name: &str, which: Which) -> Result<BlobRecord> {
+        self.blobs.properties(&blob(name), which, &any(), None).await
+    }
+
+    pub(crate) async fn get(&self, name: &str) -> Result<Bytes> {
+        self.read(&blob(name), Which::Current, None).await
+    }
+
+    pub(crate) async fn read(
+        &self,
+        address: &BlobAddress,
+        which: Which,
+        range: Option<ReadRange>,
+    ) -> Result<Bytes> {
+        let mut read = self.blobs.read(address, which, range, &any(), None).await?;
+        let mut bytes = BytesMut::new();
+        while let Some(piece) = read.reader.next().await? {
+            assert!(!piece.is_empty() && piece.len() <= PIECE_BYTES_MAX);
+            bytes.extend_from_slice(&piece);
+        }
+        assert_eq!(bytes.len() as u64, read.range.end - read.range.start);
+        Ok(bytes.freeze())
+    }
+
+    /// The ids of all block files.
+    pub(crate) async fn files(&self) -> Vec<BlockId> {
+        let found = self.blocks.list(None, usize::MAX).await.unwrap();
+        found.into_iter().map(|found| found.file.id).collect()
+    }
+
+    /// Waits until there are this many block files, which are removed by tasks.
+    pub(crate) async fn wait_for_files(&self, count: usize) {
+        for _ in 0..1000 {
+            if self.blocks.count() == count {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(self.blocks.count(), count);
+    }
+}
