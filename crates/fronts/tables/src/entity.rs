@@ -7,9 +7,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use lazuli_http::odata::{
-    Guid, Metadata, Value, read_entity, write_stored_property, write_stored_text,
-};
+use lazuli_http::odata::{Guid, Value, read_entity};
 
 use crate::error::{Code, Fault, Result};
 use crate::limits::Limits;
@@ -225,8 +223,12 @@ impl<'a> Properties<'a> {
         Some((text(name)?, value.read()?))
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The next property as it stands.
-    fn stored(&mut self) -> Option<(&'a [u8], Stored<'a>)> {
+    pub(crate) fn stored(&mut self) -> Option<(&'a [u8], Stored<'a>)> {
         let name = self.bytes()?;
         let value = match self.take(1)?[0] {
             BINARY => Value::Binary(Cow::Borrowed(self.bytes()?)),
@@ -243,23 +245,6 @@ impl<'a> Properties<'a> {
         Some((name, Stored::Value(value)))
     }
 
-    /// Writes the properties that are wanted as JSON, a comma behind each.
-    pub(crate) fn write(
-        mut self,
-        out: &mut Vec<u8>,
-        level: Metadata,
-        wanted: impl Fn(&[u8]) -> bool,
-    ) -> std::result::Result<(), Damaged> {
-        while !self.0.is_empty() {
-            let (name, value) = self.stored().ok_or(Damaged)?;
-            if wanted(name) {
-                write_stored(out, name, &value, level)?;
-                out.push(b',');
-            }
-        }
-        Ok(())
-    }
-
     fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let (head, tail) = self.0.split_at_checked(count)?;
         self.0 = tail;
@@ -271,6 +256,10 @@ impl<'a> Properties<'a> {
     }
 
     fn bytes(&mut self) -> Option<&'a [u8]> {
+        if let [length @ 0..0x80, rest @ ..] = self.0 {
+            self.0 = rest;
+            return self.take(usize::from(*length));
+        }
         let mut length = 0usize;
         for shift in [0, 7, 14, 21] {
             let byte = self.take(1)?[0];
@@ -284,7 +273,7 @@ impl<'a> Properties<'a> {
 }
 
 /// A stored value whose text has not been looked at.
-enum Stored<'a> {
+pub(crate) enum Stored<'a> {
     Text(&'a [u8]),
     Value(Value<'a>),
 }
@@ -300,26 +289,6 @@ impl<'a> Stored<'a> {
 
 fn text(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok()
-}
-
-/// Writes a property as JSON, unless its name or its text is damaged.
-fn write_stored(
-    out: &mut Vec<u8>,
-    name: &[u8],
-    value: &Stored<'_>,
-    level: Metadata,
-) -> std::result::Result<(), Damaged> {
-    let is_written = match value {
-        // Text needs no note on its type.
-        Stored::Text(text) => {
-            write_stored_text(out, name) && {
-                out.push(b':');
-                write_stored_text(out, text)
-            }
-        }
-        Stored::Value(value) => write_stored_property(out, name, value, level),
-    };
-    if is_written { Ok(()) } else { Err(Damaged) }
 }
 
 impl<'a> Iterator for Properties<'a> {

@@ -1,17 +1,20 @@
 //! Entities as JSON, one after another, at the level of metadata that the client asked for.
 //!
-//! The entities of an answer mostly have the same partition key and were written within the same second, often at the
+//! The entities of an answer mostly have the same partition key and the same properties, and were often written at the
 //! same moment. So what was made for one is kept for the next.
 
 use std::sync::Arc;
 
 use lazuli_engine::Lsn;
 use lazuli_http::date::ISO8601_BYTES_MAX;
-use lazuli_http::odata::{Metadata, write_null, write_string, write_text_property};
+use lazuli_http::odata::{
+    Metadata, type_note, write_null, write_stored_text, write_string, write_text_property,
+    write_value,
+};
 use lazuli_shapes::record::Record;
 
 use crate::Call;
-use crate::entity::{PARTITION_KEY, Properties, ROW_KEY, TIMESTAMP};
+use crate::entity::{Damaged, PARTITION_KEY, Properties, ROW_KEY, Stored, TIMESTAMP};
 use crate::error::Result;
 use crate::etag::{etag, stamp, write_etag_json};
 use crate::response::{entity_link, write_context, write_links};
@@ -48,11 +51,34 @@ pub(crate) struct EntityWriter<'a> {
     stamp: Option<(Lsn, [u8; ISO8601_BYTES_MAX])>,
     /// The last partition key, and the member that it makes.
     partition_key: Option<(Arc<str>, Vec<u8>)>,
+    /// The names of the properties of the last entity, by their places.
+    names: Vec<Name>,
+}
+
+/// The name of a property, as it is stored and as JSON: between quotation marks, a colon behind them.
+#[derive(Default)]
+struct Name {
+    stored: Vec<u8>,
+    json: Vec<u8>,
+}
+
+impl Name {
+    /// Makes this the name. Fails if it is no text.
+    fn set(&mut self, stored: &[u8]) -> std::result::Result<(), Damaged> {
+        self.json.clear();
+        if !write_stored_text(&mut self.json, stored) {
+            return Err(Damaged);
+        }
+        self.json.push(b':');
+        self.stored.clear();
+        self.stored.extend_from_slice(stored);
+        Ok(())
+    }
 }
 
 impl<'a> EntityWriter<'a> {
     pub(crate) fn new(call: &'a Call, table: &'a str, select: Option<&'a [String]>) -> Self {
-        Self { call, table, select, stamp: None, partition_key: None }
+        Self { call, table, select, stamp: None, partition_key: None, names: Vec::new() }
     }
 
     /// One entity of a list.
@@ -88,7 +114,7 @@ impl<'a> EntityWriter<'a> {
             write_timestamp(out, &stamp, level);
         }
         let properties = Properties::open(&record.payload)?;
-        properties.clone().write(out, level, |name| self.selects(name))?;
+        self.write_properties(out, properties.clone())?;
         self.write_missing(out, &properties);
         match out.last_mut() {
             Some(last) if *last == b',' => *last = b'}',
@@ -120,6 +146,29 @@ impl<'a> EntityWriter<'a> {
         out.extend_from_slice(member);
     }
 
+    fn write_properties(
+        &mut self,
+        out: &mut Vec<u8>,
+        mut properties: Properties<'_>,
+    ) -> std::result::Result<(), Damaged> {
+        let mut place = 0;
+        while !properties.is_empty() {
+            let (stored, value) = properties.stored().ok_or(Damaged)?;
+            if self.selects(stored) {
+                if self.names.len() == place {
+                    self.names.push(Name::default());
+                }
+                let name = &mut self.names[place];
+                if name.json.is_empty() || name.stored != stored {
+                    name.set(stored)?;
+                }
+                write_property(out, &name.json, &value, self.call.wishes.metadata)?;
+                place += 1;
+            }
+        }
+        Ok(())
+    }
+
     /// A property that was asked for and is not there is null, so that every row of an answer has the same columns.
     fn write_missing(&self, out: &mut Vec<u8>, properties: &Properties<'_>) {
         let system = |name: &str| matches!(name, PARTITION_KEY | ROW_KEY | TIMESTAMP);
@@ -130,6 +179,36 @@ impl<'a> EntityWriter<'a> {
             }
         }
     }
+}
+
+/// Writes a property behind its name, a comma behind it, unless its text is damaged.
+fn write_property(
+    out: &mut Vec<u8>,
+    name: &[u8],
+    value: &Stored<'_>,
+    level: Metadata,
+) -> std::result::Result<(), Damaged> {
+    match value {
+        Stored::Text(text) => {
+            out.extend_from_slice(name);
+            if !write_stored_text(out, text) {
+                return Err(Damaged);
+            }
+        }
+        Stored::Value(value) => {
+            if let Some(kind) = type_note(value, level) {
+                // The note stands inside of the quotation marks.
+                out.extend_from_slice(name.strip_suffix(b"\":").unwrap_or(name));
+                out.extend_from_slice(b"@odata.type\":\"");
+                out.extend_from_slice(kind.as_bytes());
+                out.extend_from_slice(b"\",");
+            }
+            out.extend_from_slice(name);
+            write_value(out, value);
+        }
+    }
+    out.push(b',');
+    Ok(())
 }
 
 /// Only the fullest level notes the type of the timestamp: the others know it.

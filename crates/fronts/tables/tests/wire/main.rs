@@ -330,6 +330,37 @@ fn query_entities_page_by_page() {
 }
 
 #[test]
+fn entities_of_a_list_look_as_each_does_alone() {
+    let server = with_table();
+    let entities = [
+        ("a", "1", r#""Name":"x","Size":1"#),
+        ("a", "2", r#""Name":"y","Size":"2","Size@odata.type":"Edm.Int64""#),
+        ("a", "3", r#""Size":3"#),
+        ("b", "1", r#""Näme":"ö\"","Name":"z""#),
+        ("b", "2", ""),
+    ];
+    for (partition, row, rest) in entities {
+        let keys = format!("\"PartitionKey\":\"{partition}\",\"RowKey\":\"{row}\"");
+        let comma = if rest.is_empty() { "" } else { "," };
+        server.send(&format!("POST /dev/People\n\n{{{keys}{comma}{rest}}}"));
+    }
+    for level in ["nometadata", "minimalmetadata", "fullmetadata"] {
+        let get = |target: &str| {
+            let accept = format!("accept: application/json;odata={level}");
+            let answer = server.send(&format!("GET /dev/{target}\n{accept}"));
+            let body = answer.rsplit_once("\n\n").unwrap().1;
+            serde_json::from_str::<serde_json::Value>(body).unwrap()
+        };
+        let alone = entities.map(|(partition, row, _)| {
+            let mut one = get(&format!("People(PartitionKey='{partition}',RowKey='{row}')"));
+            one.as_object_mut().unwrap().remove("odata.metadata");
+            one
+        });
+        assert_eq!(get("People()")["value"], serde_json::Value::from(alone.to_vec()));
+    }
+}
+
+#[test]
 fn conditions_decide() {
     let server = with_entity();
     let entity = "/dev/People(PartitionKey='p',RowKey='r')";

@@ -7,6 +7,6 @@ mod write;
 pub use read::{ENTITY_MEMBERS_MAX, JsonError, read_entity};
 pub use value::{DATE_TIME_TICKS_MIN, EdmType, Guid, Value};
 pub use write::{
-    Metadata, write_null, write_property, write_stored_property, write_stored_text, write_string,
-    write_text_property,
+    Metadata, type_note, write_null, write_property, write_stored_text, write_string,
+    write_text_property, write_value,
 };

@@ -123,35 +123,25 @@ pub fn write_null(out: &mut Vec<u8>, name: &str) {
 
 /// Writes `"name":value`, after a note on its type if the level wants one and JSON alone doesn't tell it.
 pub fn write_property(out: &mut Vec<u8>, name: &str, value: &Value<'_>, level: Metadata) {
-    write_stored_property(out, name.as_bytes(), value, level);
-}
-
-/// The same of a property whose name is stored text, and whether it was text.
-pub fn write_stored_property(
-    out: &mut Vec<u8>,
-    name: &[u8],
-    value: &Value<'_>,
-    level: Metadata,
-) -> bool {
-    if level != Metadata::None && needs_note(value) {
-        if !write_stored_text(out, name) {
-            return false;
-        }
+    if let Some(kind) = type_note(value, level) {
+        write_string(out, name);
         // The note stands inside of the quotation marks.
         out.pop();
         out.extend_from_slice(b"@odata.type\":\"");
-        out.extend_from_slice(value.kind().name().as_bytes());
+        out.extend_from_slice(kind.as_bytes());
         out.extend_from_slice(b"\",");
     }
-    if !write_stored_text(out, name) {
-        return false;
-    }
+    write_string(out, name);
     out.push(b':');
     write_value(out, value);
-    true
 }
 
-fn write_value(out: &mut Vec<u8>, value: &Value<'_>) {
+/// The type that a note in front of the property names, if the level wants one and JSON alone doesn't tell it.
+pub fn type_note(value: &Value<'_>, level: Metadata) -> Option<&'static str> {
+    (level != Metadata::None && needs_note(value)).then(|| value.kind().name())
+}
+
+pub fn write_value(out: &mut Vec<u8>, value: &Value<'_>) {
     match value {
         Value::Boolean(value) => out.extend_from_slice(if *value { b"true" } else { b"false" }),
         Value::Int32(value) => write_integer(out, i64::from(*value)),
