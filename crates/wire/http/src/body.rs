@@ -122,13 +122,18 @@ impl Body {
     pub async fn collect(mut self, bytes_max: usize) -> Result<Bytes, BodyError> {
         let collected = self.collect_some(bytes_max).await;
         if collected == Err(BodyError::TooLarge) {
-            // A client that sends too slowly for this does without the reason.
-            let _ = tokio::time::timeout(DISCARD_TIME_MAX, self.discard()).await;
+            self.discard().await;
         }
         collected
     }
 
-    async fn discard(&mut self) {
+    /// Throws away what is still to come, within limits, so that a client that is still sending gets to read why it was
+    /// refused. One that sends too slowly for this does without the reason.
+    pub async fn discard(&mut self) {
+        let _ = tokio::time::timeout(DISCARD_TIME_MAX, self.discard_some()).await;
+    }
+
+    async fn discard_some(&mut self) {
         if self.length().is_some_and(|length| length > DISCARD_BYTES_MAX) {
             return;
         }

@@ -7,6 +7,7 @@ pub mod account;
 pub mod acl;
 pub mod auth;
 pub mod body;
+pub mod client;
 pub mod cors;
 pub mod date;
 #[cfg(any(test, fuzzing))]

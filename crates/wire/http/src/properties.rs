@@ -51,6 +51,15 @@ pub struct Metrics {
 impl Properties {
     /// These properties with those of the document in their place.
     pub fn changed_by(&self, body: &[u8]) -> Result<Self, PropertiesError> {
+        self.changed_by_some(body, |_| Ok(false))
+    }
+
+    /// The same of a service that has sections of its own: `own` says whether it took one.
+    pub fn changed_by_some(
+        &self,
+        body: &[u8],
+        mut own: impl FnMut(&Element) -> Result<bool, PropertiesError>,
+    ) -> Result<Self, PropertiesError> {
         let root = xml::parse(body)?;
         if root.name != "StorageServiceProperties" {
             return Err(PropertiesError::NotXml);
@@ -63,6 +72,7 @@ impl Properties {
                 "HourMetrics" | "Metrics" => properties.hour_metrics = metrics(section)?,
                 "MinuteMetrics" => properties.minute_metrics = metrics(section)?,
                 "Cors" => properties.cors = cors(section)?,
+                _ if own(section)? => {}
                 _ => return Err(PropertiesError::NotXml),
             }
         }
@@ -70,6 +80,11 @@ impl Properties {
     }
 
     pub fn write(&self) -> String {
+        self.write_with("")
+    }
+
+    /// The document, with the sections of a service's own at its end.
+    pub fn write_with(&self, own: &str) -> String {
         let head = "<?xml version=\"1.0\" encoding=\"utf-8\"?><StorageServiceProperties>";
         let mut out = String::from(head);
         out.push_str("<Logging><Version>1.0</Version>");
@@ -93,16 +108,18 @@ impl Properties {
         for rule in &self.cors {
             write_rule(&mut out, rule);
         }
-        out.push_str("</Cors></StorageServiceProperties>");
+        out.push_str("</Cors>");
+        out.push_str(own);
+        out.push_str("</StorageServiceProperties>");
         out
     }
 }
 
-fn write_flag(out: &mut String, name: &str, value: bool) {
+pub fn write_flag(out: &mut String, name: &str, value: bool) {
     xml::write(out, name, if value { "true" } else { "false" });
 }
 
-fn write_retention(out: &mut String, days: Option<u32>) {
+pub fn write_retention(out: &mut String, days: Option<u32>) {
     out.push_str("<RetentionPolicy>");
     write_flag(out, "Enabled", days.is_some());
     if let Some(days) = days {
@@ -140,7 +157,7 @@ fn metrics(section: &Element) -> Result<Metrics, PropertiesError> {
 }
 
 /// Nothing is "no", because clients leave out what is off.
-fn flag(section: &Element, name: &str) -> Result<bool, PropertiesError> {
+pub fn flag(section: &Element, name: &str) -> Result<bool, PropertiesError> {
     match section.child_text(name) {
         None | Some("false") => Ok(false),
         Some("true") => Ok(true),
@@ -149,7 +166,11 @@ fn flag(section: &Element, name: &str) -> Result<bool, PropertiesError> {
 }
 
 fn retention(section: &Element) -> Result<Option<u32>, PropertiesError> {
-    let Some(policy) = section.child("RetentionPolicy") else { return Ok(None) };
+    section.child("RetentionPolicy").map_or(Ok(None), retention_days)
+}
+
+/// The days that a policy keeps something; none if it is off.
+pub fn retention_days(policy: &Element) -> Result<Option<u32>, PropertiesError> {
     if !flag(policy, "Enabled")? {
         return Ok(None);
     }

@@ -12,9 +12,10 @@ use crate::acl::AclError;
 use crate::auth::Refusal;
 use crate::body::BodyError;
 use crate::message::Response;
+use crate::multipart::MultipartError;
 use crate::properties::PropertiesError;
 use crate::uri::UriError;
-use crate::xml;
+use crate::xml::{self, XmlError};
 
 /// A word for what went wrong.
 pub trait ErrorCode: Copy {
@@ -149,6 +150,8 @@ common_codes! {
 pub struct Fault<C> {
     pub code: C,
     message: Cow<'static, str>,
+    /// In place of the code's own, where the same code comes with several.
+    status: Option<StatusCode>,
     details: Vec<(&'static str, String)>,
     retry_after: Option<Duration>,
     /// What an operator should know and a client should not.
@@ -159,12 +162,22 @@ impl<C: ErrorCode> Fault<C> {
     pub fn new(code: impl Into<C>) -> Self {
         let code = code.into();
         let message = Cow::Borrowed(code.meaning().1);
-        Self { code, message, details: Vec::new(), retry_after: None, cause: None }
+        Self { code, message, status: None, details: Vec::new(), retry_after: None, cause: None }
     }
 
     /// Says something more to the point than the code's own sentence.
     pub fn say(self, message: impl Into<Cow<'static, str>>) -> Self {
         Self { message: message.into(), ..self }
+    }
+
+    /// Answers with another status than the code's own.
+    pub fn with_status(self, status: StatusCode) -> Self {
+        Self { status: Some(status), ..self }
+    }
+
+    pub fn status(&self) -> StatusCode {
+        let own = StatusCode::from_u16(self.code.meaning().0);
+        self.status.unwrap_or(own.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR))
     }
 
     /// Adds an element to the document, such as the name of the header that is wrong.
@@ -188,13 +201,12 @@ impl<C: ErrorCode> Fault<C> {
 
     /// Whether it is the server's fault, so that the same request may succeed another time.
     pub fn is_ours(&self) -> bool {
-        self.code.meaning().0 >= 500
+        self.status().is_server_error()
     }
 
     /// The answer, without the headers that all answers share. (That to a `HEAD` request loses its body on the way.)
     pub fn response(&self, request_id: &str, time: &str) -> Response {
-        let (status, _) = self.code.meaning();
-        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let status = self.status();
         let mut response = Response::new(status).with("x-ms-error-code", self.code.name());
         if let Some(after) = self.retry_after {
             // The header knows whole seconds only.
@@ -268,6 +280,21 @@ impl<C: ErrorCode + From<CommonCode>> From<PropertiesError> for Fault<C> {
     }
 }
 
+impl<C: ErrorCode + From<CommonCode>> From<XmlError> for Fault<C> {
+    fn from(_: XmlError) -> Self {
+        Self::new(CommonCode::InvalidXmlDocument)
+    }
+}
+
+impl<C: ErrorCode + From<CommonCode>> From<MultipartError> for Fault<C> {
+    fn from(error: MultipartError) -> Self {
+        Self::new(match error {
+            MultipartError::NoBoundary => CommonCode::InvalidHeaderValue,
+            MultipartError::Malformed | MultipartError::TooManyParts => CommonCode::InvalidInput,
+        })
+    }
+}
+
 impl<C: ErrorCode + From<CommonCode>> From<UriError> for Fault<C> {
     fn from(error: UriError) -> Self {
         Self::new(match error {
@@ -322,6 +349,8 @@ mod tests {
         assert_eq!(code(AclError::NotXml.into()), "InvalidXmlDocument");
         assert_eq!(code(PropertiesError::BadValue.into()), "InvalidXmlNodeValue");
         assert_eq!(code(UriError::BadEscape.into()), "RequestUrlFailedToParse");
+        assert_eq!(code(XmlError.into()), "InvalidXmlDocument");
+        assert_eq!(code(MultipartError::NoBoundary.into()), "InvalidHeaderValue");
         assert!(Fault::<Code>::new(CommonCode::InternalError).is_ours());
     }
 }

@@ -34,8 +34,14 @@ impl Element {
 
 /// Reads a document: its only root element.
 pub fn parse(text: &[u8]) -> Result<Element, XmlError> {
+    parse_up_to(text, ELEMENTS_MAX)
+}
+
+/// The same, with another limit of elements.
+pub fn parse_up_to(text: &[u8], elements_max: usize) -> Result<Element, XmlError> {
     let text = std::str::from_utf8(text).map_err(|_| XmlError)?;
-    let mut reader = Reader { rest: text.trim_start_matches('\u{feff}'), elements: 0 };
+    let rest = text.trim_start_matches('\u{feff}');
+    let mut reader = Reader { rest, elements_left: elements_max };
     reader.skip_misc()?;
     let root = reader.element(0)?;
     reader.skip_misc()?;
@@ -54,7 +60,7 @@ pub fn write(out: &mut String, name: &str, text: &str) {
 
 struct Reader<'a> {
     rest: &'a str,
-    elements: usize,
+    elements_left: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -90,8 +96,8 @@ impl<'a> Reader<'a> {
     }
 
     fn element(&mut self, depth: usize) -> Result<Element, XmlError> {
-        self.elements += 1;
-        if depth == DEPTH_MAX || self.elements > ELEMENTS_MAX || !self.take("<") {
+        self.elements_left = self.elements_left.checked_sub(1).ok_or(XmlError)?;
+        if depth == DEPTH_MAX || !self.take("<") {
             return Err(XmlError);
         }
         let tag = self.tag()?;

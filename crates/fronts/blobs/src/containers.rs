@@ -1,0 +1,134 @@
+//! Operations on containers: create, look at, change, delete, restore, list.
+
+use lazuli_http::{Body, Response, StatusCode, acl};
+use lazuli_shapes::blob::{Conditions, NewBlobContainer};
+
+use crate::access::{PERMISSIONS, policies};
+use crate::error::{Result, refused};
+use crate::options::Pairs;
+use crate::request::{CreateContainer, SetAcl, bad_header};
+use crate::{Call, Front, etag, response};
+
+pub(crate) async fn create(
+    front: &Front,
+    call: &Call,
+    container: &str,
+    new: CreateContainer,
+) -> Result<Response> {
+    let new = NewBlobContainer {
+        metadata: new.metadata,
+        public_access: new.access,
+        ..NewBlobContainer::default()
+    };
+    let created = front.blobs.create_container(&call.container(container), new).await;
+    let record = created.map_err(refused)?;
+    Ok(response::changed(Response::new(StatusCode::CREATED), record.changed))
+}
+
+pub(crate) async fn properties(
+    front: &Front,
+    call: &Call,
+    container: &str,
+    conditions: &Conditions,
+) -> Result<Response> {
+    let lease = conditions.lease_id.as_deref();
+    let record = front.blobs.container(&call.container(container), lease).await;
+    let record = record.map_err(refused)?;
+    Ok(response::container(Response::new(StatusCode::OK), &record, call.received_ms))
+}
+
+pub(crate) async fn metadata(
+    front: &Front,
+    call: &Call,
+    container: &str,
+    conditions: &Conditions,
+) -> Result<Response> {
+    let lease = conditions.lease_id.as_deref();
+    let record = front.blobs.container(&call.container(container), lease).await;
+    let record = record.map_err(refused)?;
+    let answer = response::changed(Response::new(StatusCode::OK), record.changed);
+    Ok(response::metadata(answer, &record.metadata))
+}
+
+pub(crate) async fn set_metadata(
+    front: &Front,
+    call: &Call,
+    container: &str,
+    metadata: Pairs,
+    conditions: &Conditions,
+) -> Result<Response> {
+    let address = call.container(container);
+    let set = front.blobs.set_container_metadata(&address, metadata, conditions).await;
+    let record = set.map_err(refused)?;
+    Ok(response::changed(Response::new(StatusCode::OK), record.changed))
+}
+
+pub(crate) async fn acl(
+    front: &Front,
+    call: &Call,
+    container: &str,
+    conditions: &Conditions,
+) -> Result<Response> {
+    let lease = conditions.lease_id.as_deref();
+    let record = front.blobs.container(&call.container(container), lease).await;
+    let record = record.map_err(refused)?;
+    let answer = response::xml(StatusCode::OK, acl::write(&policies(&record.policies)?));
+    let answer = response::changed(answer, record.changed);
+    Ok(match response::public_access(record.public_access) {
+        Some(access) => answer.with("x-ms-blob-public-access", access),
+        None => answer,
+    })
+}
+
+pub(crate) async fn set_acl(
+    front: &Front,
+    call: &Call,
+    container: &str,
+    set: SetAcl,
+    body: &mut Body,
+) -> Result<Response> {
+    let body = front.document(body).await?;
+    let policies = acl::read(&body, PERMISSIONS)?;
+    let stored = match policies.is_empty() {
+        true => String::new(),
+        false => acl::write(&policies),
+    };
+    let address = call.container(container);
+    let set = front
+        .blobs
+        .set_container_access(&address, set.access, stored.into(), &set.conditions)
+        .await;
+    let record = set.map_err(refused)?;
+    Ok(response::changed(Response::new(StatusCode::OK), record.changed))
+}
+
+pub(crate) async fn delete(
+    front: &Front,
+    call: &Call,
+    container: &str,
+    conditions: &Conditions,
+) -> Result<Response> {
+    let protection = front.container_protection(&call.target.account).await?;
+    let address = call.container(container);
+    let deleted = front.blobs.delete_container(&address, conditions, protection).await;
+    deleted.map_err(refused)?;
+    Ok(Response::new(StatusCode::ACCEPTED))
+}
+
+/// Brings a deleted container back, under the name that it had.
+pub(crate) async fn restore(
+    front: &Front,
+    call: &Call,
+    container: &str,
+    name: &str,
+    version: Option<String>,
+) -> Result<Response> {
+    if name != container {
+        return Err(bad_header("x-ms-deleted-container-name"));
+    }
+    let version = version.as_deref().and_then(etag::moment);
+    let version = version.ok_or_else(|| bad_header("x-ms-deleted-container-version"))?;
+    let restored = front.blobs.restore_container(&call.container(container), version).await;
+    let record = restored.map_err(refused)?;
+    Ok(response::changed(Response::new(StatusCode::CREATED), record.changed))
+}

@@ -1,0 +1,28 @@
+//! Deleting blobs, snapshots and versions, and bringing them back.
+
+use lazuli_http::{Response, StatusCode};
+use lazuli_shapes::blob::DeleteOptions;
+
+use crate::error::{Result, refused};
+use crate::request::{BlobPath, Delete};
+use crate::{Call, Front};
+
+pub(crate) async fn run(
+    front: &Front,
+    call: &Call,
+    path: &BlobPath,
+    delete: Delete,
+) -> Result<Response> {
+    let protection = front.protection(&call.target.account).await?;
+    let options = DeleteOptions { snapshots: delete.snapshots, permanent: delete.permanent };
+    let (address, conditions) = (call.blob(path), &delete.conditions);
+    let deleted = front.blobs.delete(&address, delete.which, options, conditions, protection).await;
+    let outcome = deleted.map_err(refused)?;
+    let permanent = if outcome.permanent { "true" } else { "false" };
+    Ok(Response::new(StatusCode::ACCEPTED).with("x-ms-delete-type-permanent", permanent))
+}
+
+pub(crate) async fn undelete(front: &Front, call: &Call, path: &BlobPath) -> Result<Response> {
+    front.blobs.undelete(&call.blob(path)).await.map_err(refused)?;
+    Ok(Response::new(StatusCode::OK))
+}

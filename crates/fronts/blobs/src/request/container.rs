@@ -1,0 +1,225 @@
+//! Operations on containers.
+
+use lazuli_shapes::blob::{Conditions, LeaseAction, PublicAccess};
+
+use super::service::{Find, boundary, includes, marker};
+use super::{Head, bad_header, bad_parameter, unknown};
+use crate::access::Need;
+use crate::error::Result;
+use crate::limits::Limits;
+use crate::options::{Pairs, conditions, lease_action, lease_only, metadata};
+
+#[derive(Debug)]
+pub(crate) enum ContainerOperation {
+    Create(CreateContainer),
+    Properties {
+        conditions: Conditions,
+    },
+    Metadata {
+        conditions: Conditions,
+    },
+    SetMetadata {
+        metadata: Pairs,
+        conditions: Conditions,
+    },
+    Acl {
+        conditions: Conditions,
+    },
+    SetAcl(SetAcl),
+    Delete {
+        conditions: Conditions,
+    },
+    /// The name that the container had, and its version.
+    Restore {
+        name: String,
+        version: Option<String>,
+    },
+    Lease {
+        action: LeaseAction,
+        conditions: Conditions,
+    },
+    List(BlobList),
+    Find(Find),
+    Batch {
+        boundary: String,
+    },
+    Account,
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) struct CreateContainer {
+    pub(crate) metadata: Pairs,
+    pub(crate) access: PublicAccess,
+}
+
+#[derive(Debug)]
+pub(crate) struct SetAcl {
+    pub(crate) access: PublicAccess,
+    pub(crate) conditions: Conditions,
+}
+
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct BlobList {
+    pub(crate) prefix: String,
+    pub(crate) delimiter: Option<String>,
+    /// The marker as it was sent, which the answer repeats.
+    pub(crate) sent_marker: Option<String>,
+    pub(crate) marker: Option<String>,
+    pub(crate) start_from: Option<String>,
+    pub(crate) most: usize,
+    /// The number that the client asked for, which the answer repeats.
+    pub(crate) asked: Option<usize>,
+    pub(crate) copy: bool,
+    pub(crate) deleted: bool,
+    pub(crate) metadata: bool,
+    pub(crate) snapshots: bool,
+    pub(crate) uncommitted: bool,
+    pub(crate) versions: bool,
+    pub(crate) tags: bool,
+    pub(crate) immutability: bool,
+    pub(crate) legal_hold: bool,
+}
+
+impl ContainerOperation {
+    pub(super) fn parse(head: Head<'_>, limits: &Limits) -> Result<Self> {
+        if head.parameter("restype").is_some_and(|kind| kind.eq_ignore_ascii_case("account")) {
+            return match (head.method.as_str(), head.parameter("comp")) {
+                ("GET" | "HEAD", Some("properties")) => Ok(Self::Account),
+                _ => Err(unknown(head)),
+            };
+        }
+        let conditions = || conditions(head);
+        match (head.method.as_str(), head.parameter("comp")) {
+            ("PUT", None) => Ok(Self::Create(CreateContainer {
+                metadata: metadata(head, limits)?,
+                access: public_access(head)?,
+            })),
+            ("GET" | "HEAD", None) => Ok(Self::Properties { conditions: lease_only(head)? }),
+            ("DELETE", None) => Ok(Self::Delete { conditions: conditions()? }),
+            ("GET" | "HEAD", Some("metadata")) => {
+                Ok(Self::Metadata { conditions: lease_only(head)? })
+            }
+            ("PUT", Some("metadata")) => Ok(Self::SetMetadata {
+                metadata: metadata(head, limits)?,
+                conditions: conditions()?,
+            }),
+            ("GET" | "HEAD", Some("acl")) => Ok(Self::Acl { conditions: lease_only(head)? }),
+            ("PUT", Some("acl")) => {
+                Ok(Self::SetAcl(SetAcl { access: public_access(head)?, conditions: conditions()? }))
+            }
+            ("PUT", Some("undelete")) => Ok(Self::Restore {
+                name: head.required("x-ms-deleted-container-name")?.to_owned(),
+                version: head.text("x-ms-deleted-container-version").map(str::to_owned),
+            }),
+            ("PUT", Some("lease")) => Ok(Self::Lease {
+                action: lease_action(head)?,
+                conditions: Conditions { lease_id: None, ..conditions()? },
+            }),
+            ("GET", Some("list")) => Ok(Self::List(list(head, limits)?)),
+            ("GET", Some("blobs")) => Ok(Self::Find(Find::of(head, limits)?)),
+            ("POST", Some("batch")) => Ok(Self::Batch { boundary: boundary(head)? }),
+            _ => Err(unknown(head)),
+        }
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Create(_) => "CreateContainer",
+            Self::Properties { .. } => "GetContainerProperties",
+            Self::Metadata { .. } => "GetContainerMetadata",
+            Self::SetMetadata { .. } => "SetContainerMetadata",
+            Self::Acl { .. } => "GetContainerAcl",
+            Self::SetAcl(_) => "SetContainerAcl",
+            Self::Delete { .. } => "DeleteContainer",
+            Self::Restore { .. } => "RestoreContainer",
+            Self::Lease { .. } => "LeaseContainer",
+            Self::List(_) => "ListBlobs",
+            Self::Find(_) => "FindBlobsByTagsInContainer",
+            Self::Batch { .. } => "ContainerBatch",
+            Self::Account => "GetAccountInformation",
+        }
+    }
+
+    pub(super) fn need(&self) -> Need {
+        match self {
+            Self::Create(_) => Need::Any("c", "cw"),
+            Self::Properties { .. } | Self::Metadata { .. } => Need::Any("c", "r"),
+            Self::SetMetadata { .. } | Self::Restore { .. } => Need::Any("c", "w"),
+            Self::Acl { .. } | Self::SetAcl(_) => Need::Key,
+            Self::Delete { .. } => Need::Any("c", "d"),
+            Self::Lease { action: LeaseAction::Break { .. }, .. } => Need::Any("c", "wd"),
+            Self::Lease { .. } => Need::Any("c", "w"),
+            Self::List(_) => Need::Any("c", "l"),
+            Self::Find(_) => Need::Any("c", "f"),
+            Self::Batch { .. } => Need::Nothing,
+            Self::Account => Need::ACCOUNT,
+        }
+    }
+
+    pub(super) fn writes(&self) -> bool {
+        match self {
+            Self::Create(_)
+            | Self::SetMetadata { .. }
+            | Self::SetAcl(_)
+            | Self::Delete { .. }
+            | Self::Restore { .. }
+            | Self::Lease { .. }
+            | Self::Batch { .. } => true,
+            Self::Properties { .. }
+            | Self::Metadata { .. }
+            | Self::Acl { .. }
+            | Self::List(_)
+            | Self::Find(_)
+            | Self::Account => false,
+        }
+    }
+}
+
+fn public_access(head: Head<'_>) -> Result<PublicAccess> {
+    match head.text("x-ms-blob-public-access") {
+        None => Ok(PublicAccess::None),
+        Some("container") => Ok(PublicAccess::Container),
+        Some("blob" | "true") => Ok(PublicAccess::Blob),
+        Some(_) => Err(bad_header("x-ms-blob-public-access")),
+    }
+}
+
+fn list(head: Head<'_>, limits: &Limits) -> Result<BlobList> {
+    let text = |name: &str| head.parameter(name).map(str::to_owned);
+    let most = head.page_items(limits.page_items_max)?;
+    let mut list = BlobList {
+        prefix: text("prefix").unwrap_or_default(),
+        delimiter: text("delimiter"),
+        sent_marker: text("marker"),
+        marker: marker(head)?,
+        start_from: text("startFrom"),
+        most,
+        asked: text("maxresults").map(|_| most),
+        ..BlobList::default()
+    };
+    includes(head, |item| {
+        let flag = match item {
+            "copy" => &mut list.copy,
+            "deleted" | "deletedwithversions" => &mut list.deleted,
+            "metadata" => &mut list.metadata,
+            "snapshots" => &mut list.snapshots,
+            "uncommittedblobs" => &mut list.uncommitted,
+            "versions" => &mut list.versions,
+            "tags" => &mut list.tags,
+            "immutabilitypolicy" => &mut list.immutability,
+            "legalhold" => &mut list.legal_hold,
+            // Nobody has permissions of their own here.
+            "permissions" => return true,
+            _ => return false,
+        };
+        *flag = true;
+        true
+    })?;
+    if list.delimiter.is_some() && list.snapshots {
+        return Err(bad_parameter("include", "snapshots"));
+    }
+    if let Some(showonly) = head.parameter("showonly") {
+        return Err(bad_parameter("showonly", showonly));
+    }
+    Ok(list)
+}

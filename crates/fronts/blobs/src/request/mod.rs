@@ -1,0 +1,141 @@
+//! From the head of a request to one of the service's operations: a closed enum that `lib.rs` matches on.
+//!
+//! The path says whether it is about the service, a container or a blob; `restype` and `comp` say what is asked of it.
+//! What is not known is refused, as are headers that ask for what we do not have: nothing is silently left out.
+
+mod blob;
+mod container;
+mod content;
+mod head;
+mod service;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use lazuli_http::Method;
+
+use crate::access::Need;
+use crate::address::Resource;
+use crate::error::{Common, Fault, Result};
+use crate::limits::Limits;
+use crate::names::{check_blob, check_container};
+
+pub(crate) use blob::BlobOperation;
+pub(crate) use container::{BlobList, ContainerOperation, CreateContainer, SetAcl};
+#[allow(unused_imports, reason = "the groups of operations that follow use the rest")]
+pub(crate) use content::{
+    Append, BlockListKind, Expiry, GetPages, PageWrite, PutBlock, PutBlockList,
+};
+pub(crate) use head::{Head, bad_header, bad_parameter};
+#[allow(unused_imports, reason = "the groups of operations that follow use the rest")]
+pub(crate) use service::{ContainerList, Find, ServiceOperation};
+#[allow(unused_imports, reason = "the groups of operations that follow use the rest")]
+pub(crate) use write::{
+    CopyBlob, Delete, Get, NewBlob, NewKind, PutBlob, PutBlobFromUrl, RangeDigest, SetProperties,
+    SetTier, Source,
+};
+
+/// Every operation of the service. `operations.toml` has one row for each name.
+#[derive(Debug)]
+pub(crate) enum Operation {
+    Preflight,
+    /// A page of the account's website, by its path.
+    Website(String),
+    Service(ServiceOperation),
+    Container(String, ContainerOperation),
+    Blob(BlobPath, Box<BlobOperation>),
+}
+
+/// The name of a blob, in its container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BlobPath {
+    pub(crate) container: String,
+    pub(crate) name: String,
+}
+
+/// Headers that ask for an encryption scope, of which no account has any.
+const SCOPES: [&str; 2] = ["x-ms-encryption-scope", "x-ms-default-encryption-scope"];
+
+impl Operation {
+    pub(crate) fn parse(head: Head<'_>, resource: Resource, limits: &Limits) -> Result<Self> {
+        if head.method == Method::OPTIONS {
+            return Ok(Self::Preflight);
+        }
+        for name in SCOPES {
+            if head.text(name).is_some() {
+                return Err(Fault::new(Common::UnsupportedHeader).detail("HeaderName", name));
+            }
+        }
+        match resource {
+            Resource::Service => Ok(Self::Service(ServiceOperation::parse(head, limits)?)),
+            Resource::Container(container) => {
+                check_container(&container)?;
+                let operation = ContainerOperation::parse(head, limits)?;
+                Ok(Self::Container(container, operation))
+            }
+            Resource::Blob(container, name) => {
+                check_container(&container)?;
+                check_blob(&container, &name)?;
+                let operation = BlobOperation::parse(head, limits)?;
+                Ok(Self::Blob(BlobPath { container, name }, Box::new(operation)))
+            }
+        }
+    }
+
+    /// As `operations.toml` and the metrics call it.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Preflight => "Preflight",
+            Self::Website(_) => "GetWebsite",
+            Self::Service(operation) => operation.name(),
+            Self::Container(_, operation) => operation.name(),
+            Self::Blob(_, operation) => operation.name(),
+        }
+    }
+
+    /// What a shared access signature must grant for it, as `operations.toml` says too.
+    pub(crate) fn need(&self) -> Need {
+        match self {
+            Self::Preflight | Self::Website(_) => Need::Nothing,
+            Self::Service(operation) => operation.need(),
+            Self::Container(_, operation) => operation.need(),
+            Self::Blob(_, operation) => operation.need(),
+        }
+    }
+
+    /// Whether its body is the content of a blob, whose length must be known beforehand.
+    pub(crate) fn has_content(&self) -> bool {
+        let Self::Blob(_, operation) = self else { return false };
+        matches!(
+            **operation,
+            BlobOperation::Put(_)
+                | BlobOperation::PutBlock(_)
+                | BlobOperation::Append(_)
+                | BlobOperation::WritePages(_)
+        )
+    }
+
+    /// Whether it changes something, which the secondary endpoint refuses.
+    pub(crate) fn writes(&self) -> bool {
+        match self {
+            Self::Preflight | Self::Website(_) => false,
+            Self::Service(operation) => operation.writes(),
+            Self::Container(_, operation) => operation.writes(),
+            Self::Blob(_, operation) => operation.writes(),
+        }
+    }
+}
+
+/// The refusal of an operation that the resource does not have.
+fn unknown(head: Head<'_>) -> Fault {
+    for (name, value) in [("comp", head.parameter("comp")), ("restype", head.parameter("restype"))]
+    {
+        if let Some(value) = value {
+            return bad_parameter(name, value);
+        }
+    }
+    match *head.method {
+        Method::GET | Method::HEAD | Method::PUT | Method::DELETE => Fault::new(Common::InvalidUri),
+        _ => Fault::new(Common::UnsupportedHttpVerb),
+    }
+}

@@ -1,0 +1,262 @@
+//! The properties of an account's Blob service: those that all services have, and what blobs alone have.
+//!
+//! Versioning and the retention of containers are set by the management of accounts in the original; here they are
+//! sections of the same document, under the names that they have there.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+
+use bytes::Bytes;
+use lazuli_http::properties::{
+    Properties, PropertiesError, flag, retention_days, write_flag, write_retention,
+};
+use lazuli_http::xml::{self, Element};
+use lazuli_shapes::blob::Protection;
+
+use crate::Front;
+use crate::error::{Common, Fault, Result, refused};
+
+/// The most accounts whose properties are kept after they were read.
+const KEPT_MAX: usize = 1_000;
+/// The longest name of a document of a website.
+const DOCUMENT_CHARS_MAX: usize = 255;
+
+/// Properties as they were read last, with the document that they were read from.
+pub(crate) type Kept = BTreeMap<String, (Option<Bytes>, Arc<BlobProperties>)>;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct BlobProperties {
+    pub(crate) common: Properties,
+    pub(crate) default_version: Option<String>,
+    pub(crate) retention: Retention,
+    pub(crate) container_retention: Retention,
+    pub(crate) versioning: bool,
+    pub(crate) website: Website,
+}
+
+/// How long what is deleted is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Retention {
+    pub(crate) days: Option<u32>,
+    /// Whether it may also be deleted for good before.
+    pub(crate) allow_permanent: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Website {
+    pub(crate) enabled: bool,
+    /// The name of the document that stands for a folder, and the path of the one that stands for the root.
+    pub(crate) index: Option<String>,
+    pub(crate) default_index: Option<String>,
+    /// The path of the document for what is not there.
+    pub(crate) missing: Option<String>,
+}
+
+impl BlobProperties {
+    /// These properties with those of the document in their place.
+    pub(crate) fn changed_by(&self, body: &[u8]) -> std::result::Result<Self, PropertiesError> {
+        let mut changed = self.clone();
+        changed.common = self.common.changed_by_some(body, |section| {
+            match section.name.as_str() {
+                "DefaultServiceVersion" => changed.default_version = version(section)?,
+                "DeleteRetentionPolicy" => changed.retention = retention(section)?,
+                "ContainerDeleteRetentionPolicy" => {
+                    changed.container_retention = retention(section)?;
+                }
+                "IsVersioningEnabled" => changed.versioning = is_true(&section.text)?,
+                "StaticWebsite" => changed.website = website(section)?,
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        Ok(changed)
+    }
+
+    pub(crate) fn write(&self) -> String {
+        let mut own = String::new();
+        if let Some(version) = &self.default_version {
+            xml::write(&mut own, "DefaultServiceVersion", version);
+        }
+        write_kept(&mut own, "DeleteRetentionPolicy", self.retention);
+        // Clients of the original do not know these, and are not told unless somebody set them.
+        if self.container_retention != Retention::default() {
+            write_kept(&mut own, "ContainerDeleteRetentionPolicy", self.container_retention);
+        }
+        if self.versioning {
+            write_flag(&mut own, "IsVersioningEnabled", true);
+        }
+        own.push_str("<StaticWebsite>");
+        write_flag(&mut own, "Enabled", self.website.enabled);
+        for (name, text) in [
+            ("IndexDocument", &self.website.index),
+            ("DefaultIndexDocumentPath", &self.website.default_index),
+            ("ErrorDocument404Path", &self.website.missing),
+        ] {
+            if let Some(text) = text {
+                xml::write(&mut own, name, text);
+            }
+        }
+        own.push_str("</StaticWebsite>");
+        self.common.write_with(&own)
+    }
+}
+
+fn write_kept(out: &mut String, name: &str, retention: Retention) {
+    let mut policy = String::new();
+    write_retention(&mut policy, retention.days);
+    // The shared form has a name of its own around the two values.
+    let inner =
+        policy.trim_start_matches("<RetentionPolicy>").trim_end_matches("</RetentionPolicy>");
+    out.push_str(&format!("<{name}>{inner}"));
+    if retention.days.is_some() {
+        write_flag(out, "AllowPermanentDelete", retention.allow_permanent);
+    }
+    out.push_str(&format!("</{name}>"));
+}
+
+fn retention(section: &Element) -> std::result::Result<Retention, PropertiesError> {
+    Ok(Retention {
+        days: retention_days(section)?,
+        allow_permanent: flag(section, "AllowPermanentDelete")?,
+    })
+}
+
+fn version(section: &Element) -> std::result::Result<Option<String>, PropertiesError> {
+    let text = section.text.as_str();
+    let shape = |(at, byte): (usize, u8)| match at {
+        4 | 7 => byte == b'-',
+        _ => byte.is_ascii_digit(),
+    };
+    match text {
+        "" => Ok(None),
+        _ if text.len() == 10 && text.bytes().enumerate().all(shape) => Ok(Some(text.to_owned())),
+        _ => Err(PropertiesError::BadValue),
+    }
+}
+
+fn is_true(text: &str) -> std::result::Result<bool, PropertiesError> {
+    match text {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(PropertiesError::BadValue),
+    }
+}
+
+fn website(section: &Element) -> std::result::Result<Website, PropertiesError> {
+    let text = |name: &str| match section.child_text(name) {
+        Some(text) if text.chars().count() > DOCUMENT_CHARS_MAX => Err(PropertiesError::BadValue),
+        text => Ok(text.map(str::to_owned)),
+    };
+    let website = Website {
+        enabled: flag(section, "Enabled")?,
+        index: text("IndexDocument")?,
+        default_index: text("DefaultIndexDocumentPath")?,
+        missing: text("ErrorDocument404Path")?,
+    };
+    // The name of a document in any folder is no path.
+    match website.index.as_ref().is_some_and(|name| name.contains('/')) {
+        true => Err(PropertiesError::BadValue),
+        false => Ok(website),
+    }
+}
+
+impl Front {
+    /// Under which name the properties of an account's Blob service are kept.
+    fn properties_name(account: &str) -> String {
+        format!("blobs/{account}")
+    }
+
+    /// The properties of an account's service. They are read each time, and taken apart when they have changed.
+    pub(crate) async fn properties(&self, account: &str) -> Result<Arc<BlobProperties>> {
+        let stored = self.blobs.engine().service(&Self::properties_name(account)).await;
+        let stored = stored.map_err(refused)?;
+        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((document, properties)) = kept().get(account)
+            && *document == stored
+        {
+            return Ok(properties.clone());
+        }
+        let properties = match &stored {
+            None => BlobProperties::default(),
+            Some(document) => BlobProperties::default().changed_by(document).map_err(|_| {
+                Fault::new(Common::InternalError).because("the stored properties can't be read")
+            })?,
+        };
+        let properties = Arc::new(properties);
+        let mut kept = kept();
+        if kept.len() >= KEPT_MAX {
+            kept.clear();
+        }
+        kept.insert(account.to_owned(), (stored, properties.clone()));
+        Ok(properties)
+    }
+
+    pub(crate) async fn set_properties(
+        &self,
+        account: &str,
+        properties: &BlobProperties,
+    ) -> Result<()> {
+        let name = Self::properties_name(account);
+        let set = self.blobs.engine().set_service(&name, properties.write().into()).await;
+        set.map_err(refused)
+    }
+
+    /// What the account keeps of replaced and deleted blobs.
+    pub(crate) async fn protection(&self, account: &str) -> Result<Protection> {
+        let properties = self.properties(account).await?;
+        Ok(Protection {
+            versioning: properties.versioning,
+            retention_days: properties.retention.days,
+        })
+    }
+
+    /// What it keeps of deleted containers.
+    pub(crate) async fn container_protection(&self, account: &str) -> Result<Protection> {
+        let properties = self.properties(account).await?;
+        Ok(Protection { versioning: false, retention_days: properties.container_retention.days })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_reads_the_same() {
+        let some = BlobProperties {
+            default_version: Some("2021-12-02".into()),
+            retention: Retention { days: Some(7), allow_permanent: true },
+            container_retention: Retention { days: Some(1), allow_permanent: false },
+            versioning: true,
+            website: Website {
+                enabled: true,
+                index: Some("index.html".into()),
+                default_index: None,
+                missing: Some("errors/404.html".into()),
+            },
+            ..BlobProperties::default()
+        };
+        for properties in [some, BlobProperties::default()] {
+            let read = BlobProperties::default().changed_by(properties.write().as_bytes());
+            assert_eq!(read, Ok(properties));
+        }
+    }
+
+    #[test]
+    fn bad_values_are_refused() {
+        let check = |inner: &str| {
+            let text = format!("<StorageServiceProperties>{inner}</StorageServiceProperties>");
+            BlobProperties::default().changed_by(text.as_bytes()).unwrap_err()
+        };
+        assert_eq!(check("<Other/>"), PropertiesError::NotXml);
+        for bad in [
+            "<DefaultServiceVersion>new</DefaultServiceVersion>",
+            "<IsVersioningEnabled/>",
+            "<DeleteRetentionPolicy><Enabled>true</Enabled></DeleteRetentionPolicy>",
+            "<DeleteRetentionPolicy><Enabled>true</Enabled><Days>366</Days></DeleteRetentionPolicy>",
+            "<StaticWebsite><IndexDocument>a/b</IndexDocument></StaticWebsite>",
+        ] {
+            assert_eq!(check(bad), PropertiesError::BadValue, "{bad}");
+        }
+    }
+}
