@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a panic in a test is the failure report")]
 #![allow(dead_code, reason = "each group of tests uses its part of the world")]
 
+mod files;
 mod whole;
 mod world;
