@@ -67,7 +67,7 @@ pub(super) enum Past {
     Deleted = 3,
 }
 
-/// The bit that tells pieces that only older states of a page blob have from those that it has now.
+/// The bit that tells pieces that only older states of a page blob have from those that it has now, and cells from contents.
 const FORMER: u64 = 1 << 63;
 
 impl Place {
@@ -86,8 +86,14 @@ impl Place {
         self.key(Space::BLOB_PAST, &row)
     }
 
-    pub(super) fn block(&self, id: &[u8]) -> ItemKey {
-        self.key(Space::BLOB_BLOCKS, id)
+    /// A block that waits for a commit; without an id, what is known of all blocks of the session.
+    pub(super) fn block(&self, session: u64, id: &[u8]) -> ItemKey {
+        self.key(Space::BLOB_BLOCKS, &[&session.to_be_bytes(), id].concat())
+    }
+
+    /// The bytes of a block that is too small for a file.
+    pub(super) fn cell(&self, number: u64) -> ItemKey {
+        self.key(Space::BLOB_PIECES, &(number | FORMER).to_be_bytes())
     }
 
     pub(super) fn piece(&self, content: u64, offset: u64) -> ItemKey {
@@ -111,6 +117,11 @@ impl Place {
     pub(super) fn garbage(&self, time: Lsn, number: u32) -> ItemKey {
         let row = [&time.0.to_be_bytes()[..], &number.to_be_bytes()[..]].concat();
         self.key(Space::BLOB_GARBAGE, &row)
+    }
+
+    /// What says when a session of blocks is to be looked at. The numbers of other garbage begin at 1.
+    pub(super) fn idle(&self, session: u64) -> ItemKey {
+        self.garbage(Lsn(session), 0)
     }
 
     /// All rows of this blob, as a range of `route | row key` in whichever space.

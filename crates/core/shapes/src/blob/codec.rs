@@ -63,10 +63,6 @@ impl Writer {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
-    }
-
     pub(super) fn finish(self) -> Bytes {
         self.0.freeze()
     }

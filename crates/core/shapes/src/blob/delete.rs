@@ -97,14 +97,12 @@ impl Delete {
             record.check_erasable(now_ms)?;
         }
         shardlet.tx.delete(&self.place.current()).await?;
-        if std::mem::take(&mut record.has_waiting) {
-            shardlet.drop_waiting().await?;
-        }
+        shardlet.drop_waiting(&mut record).await?;
         record.lease = Default::default();
         match self.protection.retention_days {
             // Deleted as it is, so that it comes back as it was.
             Some(days) if !keeps_version => {
-                record.deleted = Some(shardlet.deleted(days));
+                record.deleted = Some(shardlet.deleted(days).await?);
                 record.kept_until = shardlet.lsn();
                 shardlet.put_past(Past::Deleted, shardlet.lsn(), &record).await?;
             }
@@ -140,12 +138,12 @@ impl Delete {
         record.check_erasable(shardlet.now_ms())?;
         match self.protection.retention_days {
             Some(days) if record.deleted.is_none() => {
-                record.deleted = Some(shardlet.deleted(days));
+                record.deleted = Some(shardlet.deleted(days).await?);
                 shardlet.put_past(kind, time, &record).await
             }
             _ => {
                 shardlet.tx.delete(&self.place.past(kind, time)).await?;
-                shardlet.drop_content(&record.content).await
+                shardlet.drop_content(&record).await
             }
         }
     }

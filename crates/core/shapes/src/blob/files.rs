@@ -12,8 +12,8 @@ use lazuli_engine::{
 };
 
 use super::address::Place;
+use super::garbage::Garbage;
 use super::pieces::{decode_one, decode_row};
-use super::shardlet::Garbage;
 use super::{BLOBS_SCHEMA, Blobs};
 
 /// Files that are looked at at once.

@@ -4,20 +4,28 @@
 //! All blobs of an account are one container of the engine on a range map over container, generation and name, with one
 //! shardlet per blob; the account's containers are another. Small contents are rows, larger ones files beside the store.
 
-#![allow(dead_code, reason = "the groups of operations that follow use the rest")]
+#![allow(dead_code, reason = "lists and copies use the rest")]
 
 mod address;
+mod append;
+mod block_list;
 mod blocks;
+mod cells;
 mod cipher;
 mod codec;
 pub mod codes;
+mod collect;
+mod collect_containers;
 mod conditions;
 mod container;
 mod containers;
+mod copies;
 mod delete;
 mod files;
+mod garbage;
 mod lease;
 pub mod limits;
+mod page_ranges;
 mod pages;
 mod pieces;
 mod pins;
@@ -28,6 +36,8 @@ mod read;
 mod record;
 mod record_row;
 mod shardlet;
+mod snapshot;
+mod sweep;
 mod upload;
 
 use std::sync::Arc;
@@ -38,13 +48,18 @@ use lazuli_engine::{
 };
 
 pub use address::{BlobAddress, ContainerAddress, Which, lsn_of, ticks_of};
+pub use append::AppendConditions;
+pub use block_list::{BlockChoice, BlockList};
 pub use cipher::CustomerKey;
+pub use collect::Collected;
 pub use conditions::{Conditions, Etags, TagTest};
 pub use container::{ContainerRecord, PublicAccess};
 pub use containers::NewBlobContainer;
 pub use delete::{DeleteOptions, DeleteOutcome, Snapshots};
 pub use files::{NamedFile, NamedFiles, Swept};
 pub use lease::{Lease, LeaseAction, LeaseState};
+pub use page_ranges::PageRanges;
+pub use pages::{SequenceAction, SequenceConditions};
 pub use put::{NewBlob, Protection};
 pub use read::{BlobRead, BlobReader, ReadRange};
 pub use record::{
@@ -53,6 +68,7 @@ pub use record::{
 };
 pub use upload::{Content, Upload, UploadOptions};
 
+use copies::Copies;
 use pins::Pins;
 
 /// The schema tags of the two containers of the engine that every account has (S13).
@@ -65,11 +81,12 @@ pub struct Blobs {
     engine: Arc<Engine>,
     blocks: Arc<dyn Blocks>,
     pins: Arc<Pins>,
+    copies: Arc<Copies>,
 }
 
 impl Blobs {
     pub fn new(engine: Arc<Engine>, blocks: Arc<dyn Blocks>) -> Self {
-        Self { engine, blocks, pins: Arc::default() }
+        Self { engine, blocks, pins: Arc::default(), copies: Arc::default() }
     }
 
     pub fn engine(&self) -> &Arc<Engine> {

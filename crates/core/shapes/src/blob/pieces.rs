@@ -39,6 +39,7 @@ impl Piece {
         Self { length, skip: 0, source, iv, block: Bytes::new(), since: Lsn::ZERO }
     }
 
+    /// The file, or the cell, that it names.
     pub(super) fn file(&self) -> Option<&BlockFile> {
         match &self.source {
             Source::Row(_) => None,

@@ -68,7 +68,7 @@ where
                     record.kept_until = shardlet.lsn();
                     record.version = Some(shardlet.lsn());
                     let mut before = before;
-                    before.has_waiting = false;
+                    before.waiting = 0;
                     shardlet.retire(before, self.protection).await?;
                 }
                 shardlet.put_current(&record).await?;

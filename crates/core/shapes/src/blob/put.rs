@@ -141,9 +141,7 @@ impl Shardlet<'_, '_> {
                     record.lease = old.lease.clone();
                     record.lease.settle(self.now_ms());
                 }
-                if std::mem::take(&mut old.has_waiting) {
-                    self.drop_waiting().await?;
-                }
+                self.drop_waiting(&mut old).await?;
                 self.retire(old, protection).await?;
             }
             None if protection.retention_days.is_some() => self.bury().await?,

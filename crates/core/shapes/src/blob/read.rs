@@ -5,14 +5,17 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use lazuli_engine::{
-    BlockReader, Direction, Error, Item, ItemKey, Lsn, PIECE_BYTES_MAX, PREFIX_BYTES, PageLimit,
-    Result, Space, View, after_key,
+    BlockReader, Direction, Error, Item, ItemKey, KeyRange, Lsn, PIECE_BYTES_MAX, PREFIX_BYTES,
+    PageLimit, Result, Space, View, after_key,
 };
 
 use super::address::{BlobAddress, Past, Place, Which, offset_of};
+use super::cells::{is_cell, read_cell};
 use super::cipher::{Cipher, CustomerKey, check_key};
 use super::codec::damaged;
 use super::conditions::{Conditions, Facts};
+use super::limits::PAGES_WRITE_BYTES_MAX;
+use super::pages::each_piece;
 use super::pieces::{Piece, Source, decode_row};
 use super::pins::Pin;
 use super::place::no_blob;
@@ -247,6 +250,16 @@ impl BlobReader {
                     None => bytes,
                 }))
             }
+            Source::File(file) if is_cell(file.id) => {
+                let (container, route) = (self.place.container, self.place.route.clone());
+                let view = self.blobs.engine.read(container, &route, 0).await?;
+                let bytes = read_cell(&view, &self.place, file).await?;
+                let bytes = bytes.slice(place.start as usize..place.end as usize);
+                Ok(Some(match &mut cipher {
+                    Some(cipher) => cipher.apply(&bytes),
+                    None => bytes,
+                }))
+            }
             Source::File(file) => {
                 let left = place.end - place.start;
                 let reader = self.blobs.blocks.read(file, place).await?;
@@ -260,15 +273,7 @@ impl BlobReader {
     async fn load(&mut self, view: &View) -> Result<()> {
         let Some(from) = self.next_row.take() else { return Ok(()) };
         if let Some(as_of) = self.as_of.filter(|_| self.is_sparse) {
-            let found = super::pages::pieces_as_of(
-                view,
-                &self.place,
-                self.content.id,
-                as_of,
-                from..self.end,
-            );
-            self.pieces.extend(found.await?);
-            return Ok(());
+            return self.load_former(view, as_of, from).await;
         }
         match self.content.form {
             Form::Empty => Ok(()),
@@ -278,6 +283,21 @@ impl BlobReader {
             }
             Form::Pieces => self.load_rows(view, from).await,
         }
+    }
+
+    /// A stretch of the pieces that a page blob had at some time.
+    async fn load_former(&mut self, view: &View, as_of: Lsn, from: u64) -> Result<()> {
+        let end = self.end.min(from + PAGES_WRITE_BYTES_MAX);
+        let mut found = Vec::new();
+        let mut show = |offset, piece| found.push((offset, piece));
+        let (place, content) = (&self.place, self.content.id);
+        each_piece(view, place, content, Some(as_of), from..end, &mut show).await?;
+        found.sort_by_key(|(offset, _)| *offset);
+        // Those that reach over from the stretch before have been read.
+        found.retain(|(offset, piece): &(u64, Piece)| offset + piece.length > self.position);
+        self.pieces.extend(found);
+        self.next_row = (end < self.end).then_some(end);
+        Ok(())
     }
 
     async fn load_rows(&mut self, view: &View, from: u64) -> Result<()> {
@@ -332,6 +352,35 @@ impl OpenFile {
             None => bytes,
         }))
     }
+}
+
+/// All rows of a range of one space of a blob.
+pub(super) async fn rows_of(
+    view: &View,
+    place: &Place,
+    space: Space,
+    mut range: KeyRange,
+) -> Result<Vec<(ItemKey, Item)>> {
+    let mut rows = Vec::new();
+    loop {
+        let page = view.scan(space, &range, Direction::Forward, PageLimit::MAX).await?;
+        for (key, item) in page.items {
+            rows.push((ItemKey::from_bytes(key, place.route.len())?, item));
+        }
+        match page.next {
+            Some(last) => range.start = behind(&last),
+            None => return Ok(rows),
+        }
+    }
+}
+
+/// All rows of the pieces that a content has now.
+pub(super) async fn all_rows(
+    view: &View,
+    place: &Place,
+    content: u64,
+) -> Result<Vec<(ItemKey, Item)>> {
+    rows_of(view, place, Space::BLOB_PIECES, place.pieces(content, 0, u64::MAX)).await
 }
 
 /// The key right behind another one, both without their prefixes.

@@ -135,8 +135,8 @@ pub struct BlobRecord {
     /// Of append blobs.
     pub append_blocks: u32,
     pub is_sealed: bool,
-    /// Whether blocks may wait for a commit.
-    pub(super) has_waiting: bool,
+    /// The session of blocks that wait for a commit; 0 where none do.
+    pub(super) waiting: u64,
 }
 
 impl BlobRecord {
@@ -164,7 +164,7 @@ impl BlobRecord {
             kept_until: Lsn::ZERO,
             append_blocks: 0,
             is_sealed: false,
-            has_waiting: false,
+            waiting: 0,
         }
     }
 

@@ -14,8 +14,7 @@ const FORMAT: u8 = 1;
 const COMMITTED: u8 = 1;
 const SEALED: u8 = 2;
 const LEGAL_HOLD: u8 = 4;
-const WAITING: u8 = 8;
-const FLAGS_KNOWN: u8 = COMMITTED | SEALED | LEGAL_HOLD | WAITING;
+const FLAGS_KNOWN: u8 = COMMITTED | SEALED | LEGAL_HOLD;
 
 /// The tags of fields that are not always there, in the order in which they are written.
 mod field {
@@ -40,6 +39,7 @@ mod field {
     pub(super) const SEQUENCE: u8 = 19;
     pub(super) const KEPT: u8 = 20;
     pub(super) const APPENDS: u8 = 21;
+    pub(super) const WAITING: u8 = 22;
 }
 
 impl BlobRecord {
@@ -54,8 +54,7 @@ impl BlobRecord {
         let flag = |is: bool, flag: u8| if is { flag } else { 0 };
         to.u8(flag(self.is_committed, COMMITTED)
             | flag(self.is_sealed, SEALED)
-            | flag(self.has_legal_hold, LEGAL_HOLD)
-            | flag(self.has_waiting, WAITING));
+            | flag(self.has_legal_hold, LEGAL_HOLD));
         to.u64(self.created_ms);
         to.u64(self.changed.0);
         to.u8(self.content.form as u8);
@@ -114,6 +113,7 @@ impl BlobRecord {
         to.field(field::KEPT, number(self.kept_until.0).as_ref(), |to, it| to.u64(*it));
         let appends = number(u64::from(self.append_blocks));
         to.field(field::APPENDS, appends.as_ref(), |to, it| to.number(*it));
+        to.field(field::WAITING, number(self.waiting).as_ref(), |to, it| to.u64(*it));
     }
 
     pub(super) fn decode(bytes: bytes::Bytes) -> Result<Self> {
@@ -137,7 +137,6 @@ impl BlobRecord {
         record.is_committed = flags & COMMITTED != 0;
         record.is_sealed = flags & SEALED != 0;
         record.has_legal_hold = flags & LEGAL_HOLD != 0;
-        record.has_waiting = flags & WAITING != 0;
         let form = match from.u8()? {
             0 => Form::Empty,
             1 => Form::Inline,
@@ -187,6 +186,7 @@ impl BlobRecord {
             field::SEQUENCE => self.sequence_number = from.number()?,
             field::KEPT => self.kept_until = Lsn(from.u64()?),
             field::APPENDS => self.append_blocks = from.small()?,
+            field::WAITING => self.waiting = from.u64()?,
             _ => return Err(damaged()),
         }
         Ok(())

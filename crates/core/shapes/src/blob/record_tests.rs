@@ -48,7 +48,7 @@ fn full() -> BlobRecord {
         kept_until: Lsn(19),
         append_blocks: 20,
         is_sealed: true,
-        has_waiting: true,
+        waiting: 21,
     }
 }
 

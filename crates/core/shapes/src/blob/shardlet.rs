@@ -12,10 +12,11 @@ use lazuli_engine::{
 
 use super::address::{Past, Place};
 use super::codec::{Reader, Writer, damaged};
+use super::garbage::Garbage;
 use super::limits::{ROW_BYTES, ROW_PIECES_MAX};
 use super::pieces::{Piece, Source, encode_row};
 use super::put::Protection;
-use super::record::{BlobRecord, ContentRef, Deleted, Form};
+use super::record::{BlobKind, BlobRecord, ContentRef, Deleted, Form};
 
 /// Files that one row of garbage names at the most.
 pub(super) const GARBAGE_FILES_MAX: usize = 1_000;
@@ -26,15 +27,6 @@ pub(super) struct Shardlet<'t, 'x> {
     pub(super) tx: &'t mut Tx<'x>,
     pub(super) place: &'t Place,
     garbage_rows: u32,
-}
-
-/// What a row of garbage names.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Garbage {
-    /// A content whose pieces are to be taken apart.
-    Content(u64),
-    /// Files to be removed.
-    Files(Vec<BlockId>),
 }
 
 impl<'t, 'x> Shardlet<'t, 'x> {
@@ -149,11 +141,17 @@ impl<'t, 'x> Shardlet<'t, 'x> {
         self.change_count(&self.place.shared_content(content.id), true).await.map(|_| ())
     }
 
-    /// One state less names the content; the last one leaves garbage behind.
-    pub(super) async fn drop_content(&mut self, content: &ContentRef) -> Result<()> {
-        if content.form == Form::Empty
-            || self.change_count(&self.place.shared_content(content.id), false).await?
-        {
+    /// One state less names its content; the last one leaves garbage behind.
+    pub(super) async fn drop_content(&mut self, record: &BlobRecord) -> Result<()> {
+        let content = &record.content;
+        if content.form == Form::Empty {
+            return Ok(());
+        }
+        if self.change_count(&self.place.shared_content(content.id), false).await? {
+            if record.kind == BlobKind::Page {
+                // Others name it still, and may not need what only this one did.
+                self.put_garbage(&Garbage::Former(content.id)).await?;
+            }
             return Ok(());
         }
         if content.form == Form::Inline {
@@ -233,16 +231,19 @@ impl<'t, 'x> Shardlet<'t, 'x> {
         }
         match protection.retention_days {
             Some(days) => {
-                old.deleted = Some(self.deleted(days));
+                old.deleted = Some(self.deleted(days).await?);
                 self.put_past(Past::Snapshot, self.lsn(), &old).await
             }
-            None => self.drop_content(&old.content).await,
+            None => self.drop_content(&old).await,
         }
     }
 
-    pub(super) fn deleted(&self, days: u32) -> Deleted {
+    /// That something is deleted now and gone for good in some days, when the collector will look at it.
+    pub(super) async fn deleted(&mut self, days: u32) -> Result<Deleted> {
         let at_ms = self.now_ms();
-        Deleted { at_ms, until_ms: at_ms + u64::from(days) * DAY_MS }
+        let until_ms = at_ms + u64::from(days) * DAY_MS;
+        self.put_garbage(&Garbage::Due(until_ms)).await?;
+        Ok(Deleted { at_ms, until_ms })
     }
 
     /// A blob that was deleted and is kept for a while stays as a snapshot where a new one takes its name.
@@ -256,41 +257,6 @@ impl<'t, 'x> Shardlet<'t, 'x> {
             }
         }
         Ok(())
-    }
-}
-
-impl Garbage {
-    pub(super) fn encode(&self) -> bytes::Bytes {
-        let mut to = Writer::new();
-        match self {
-            Self::Content(id) => {
-                to.u8(1);
-                to.u64(*id);
-            }
-            Self::Files(files) => {
-                to.u8(2);
-                for file in files {
-                    to.u64(file.generation);
-                    to.u64(file.number);
-                }
-            }
-        }
-        to.finish()
-    }
-
-    pub(super) fn decode(bytes: bytes::Bytes) -> Result<Self> {
-        let mut from = Reader::new(bytes);
-        match from.u8()? {
-            1 => Ok(Self::Content(from.u64()?)),
-            2 => {
-                let mut files = Vec::new();
-                while !from.is_empty() {
-                    files.push(BlockId { generation: from.u64()?, number: from.u64()? });
-                }
-                Ok(Self::Files(files))
-            }
-            _ => Err(damaged()),
-        }
     }
 }
 

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use lazuli_engine::{BlockId, Engine, PIECE_BYTES_MAX, Result, Settings};
+use lazuli_engine::{
+    BlockId, Engine, FanOut, ItemScan, KeyRange, OnFailure, PIECE_BYTES_MAX, PageLimit, Result,
+    Settings, Space,
+};
 use lazuli_shapes::blob::{
     BlobAddress, BlobRecord, Blobs, Conditions, ContainerAddress, Content, DeleteOptions,
     DeleteOutcome, NewBlob, NewBlobContainer, Protection, ReadRange, UploadOptions, Which,
@@ -154,5 +157,26 @@ impl World {
             tokio::task::yield_now().await;
         }
         assert_eq!(self.blocks.count(), count);
+    }
+
+    pub(crate) async fn collect(&self) {
+        self.blobs.collect().await.unwrap();
+    }
+
+    /// Neither a file nor a row of a blob is left.
+    pub(crate) async fn assert_empty(&self) {
+        assert_eq!(self.blocks.count(), 0, "files");
+        let engine = self.blobs.engine();
+        let container = engine.containers("blobs/", None, 1).await.unwrap().remove(0);
+        for space in Space::KEY_ORDERED {
+            let scan = ItemScan { space: *space, range: KeyRange::all() };
+            let request = FanOut {
+                routes: KeyRange::all(),
+                limit: PageLimit::MAX,
+                on_failure: OnFailure::Fail,
+            };
+            let page = engine.fan_out(container.id, &scan, &request, None).await.unwrap();
+            assert_eq!(page.rows.len(), 0, "rows of {space:?}: {:?}", page.rows);
+        }
     }
 }

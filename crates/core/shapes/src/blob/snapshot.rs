@@ -1,0 +1,68 @@
+//! Snapshots: a state of a blob under a time, which shares the content until one of the two changes.
+
+use lazuli_engine::{Lsn, Result, Transaction, Tx};
+
+use super::Blobs;
+use super::address::{BlobAddress, Past, Place};
+use super::conditions::{Conditions, Facts};
+use super::lease::Leased;
+use super::place::no_blob;
+use super::record::{BlobKind, BlobRecord};
+use super::shardlet::Shardlet;
+
+struct Snapshot {
+    place: Place,
+    metadata: Option<Vec<(String, String)>>,
+    conditions: Conditions,
+    key_sha256: Option<[u8; 32]>,
+}
+
+impl Transaction for Snapshot {
+    type Output = (Lsn, BlobRecord);
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<(Lsn, BlobRecord)> {
+        let mut shardlet = Shardlet::new(tx, &self.place);
+        let (now_ms, time) = (shardlet.now_ms(), shardlet.lsn());
+        let mut record = shardlet.current().await?.ok_or_else(no_blob)?;
+        // A snapshot changes nothing that a lease protects: only an id that is given must be right.
+        record.lease.check_read(self.conditions.lease_id.as_deref(), now_ms, Leased::Blob)?;
+        let facts = Facts { changed: record.changed, tags: &record.tags };
+        let rest = Conditions { lease_id: None, ..self.conditions.clone() };
+        rest.check_write(Some(facts), Some(&Default::default()), now_ms)?;
+        Blobs::check_same_key(record.key_sha256.as_ref(), self.key_sha256.as_ref())?;
+        record.check_changeable(now_ms)?;
+        let mut snapshot = record.clone();
+        snapshot.lease = Default::default();
+        snapshot.waiting = 0;
+        snapshot.kept_until = time;
+        snapshot.version = None;
+        if let Some(metadata) = &self.metadata {
+            snapshot.metadata.clone_from(metadata);
+            snapshot.changed = time;
+        }
+        shardlet.share_content(&record.content).await?;
+        shardlet.put_past(Past::Snapshot, time, &snapshot).await?;
+        if record.kind == BlobKind::Page {
+            record.kept_until = time;
+            shardlet.put_current(&record).await?;
+        }
+        snapshot.version = record.version;
+        Ok((time, snapshot))
+    }
+}
+
+impl Blobs {
+    /// Takes a snapshot. Metadata that is given is the snapshot's instead of the blob's.
+    pub async fn snapshot(
+        &self,
+        address: &BlobAddress,
+        metadata: Option<Vec<(String, String)>>,
+        conditions: &Conditions,
+        key_sha256: Option<[u8; 32]>,
+    ) -> Result<(Lsn, BlobRecord)> {
+        let place = self.find_place(address).await?;
+        let conditions = conditions.clone();
+        let snapshot = Snapshot { place: place.clone(), metadata, conditions, key_sha256 };
+        self.commit(&place, snapshot, None).await
+    }
+}
