@@ -3,5 +3,6 @@
 
 pub mod blocks;
 pub mod compare;
+pub mod queues;
 pub mod shardmap;
 pub mod store;

@@ -210,6 +210,11 @@ impl Cluster {
         Ok(table)
     }
 
+    /// Takes note of a container that somebody else has made, so that its map is changed too.
+    pub fn adopt(&self, table: Table) {
+        lock(&self.shared.tables).push(table);
+    }
+
     pub fn tables(&self) -> Vec<Table> {
         lock(&self.shared.tables).clone()
     }

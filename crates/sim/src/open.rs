@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lazuli_engine::Engine;
+use lazuli_shapes::queue::Queues;
 use lazuli_shardmap::local::{Identity, LocalMap};
 use lazuli_shardmap::manager::NewShard;
 use lazuli_shardmap::router::Router;
@@ -60,6 +61,8 @@ pub(crate) async fn open(
         first.attach(&shard, store).await?;
     }
     manager.reconcile().await?;
+    // What expires in queues is ended by the shape.
+    drop(Queues::new(first.clone()));
     // One process does the background work once, whoever has asked for it.
     first.start();
     let router = Arc::new(Router::new(env.clone(), manager.clone()));

@@ -15,6 +15,7 @@ use crate::workloads::etag_counter::EtagCounter;
 use crate::workloads::jobs::Jobs;
 use crate::workloads::list_append::ListAppend;
 use crate::workloads::map_changes::MapChanges;
+use crate::workloads::queues::MessageQueues;
 use crate::workloads::reference::Reference;
 use crate::workloads::ring::Ring;
 use crate::workloads::time_to_live::TimeToLive;
@@ -69,6 +70,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!("time_to_live", "nothing goes early, nothing stays late", [TimeToLive]),
     scenario!("jobs", "multi-step jobs: all steps, each once", [Jobs]),
     scenario!("reference", "reference data reaches every shard", [Reference]),
+    scenario!("queues", "messages: at least once, never two holders, in order", [MessageQueues]),
     scenario!("come_and_go", "partitions and tables deleted and made again", [ComeAndGo]),
     scenario!(
         "map_changes",
@@ -79,6 +81,11 @@ pub const SCENARIOS: &[Scenario] = &[
         "map_changes_transactions",
         "the same under transactions over partitions",
         [MapChanges, Transfers, Ring, EtagCounter]
+    ),
+    scenario!(
+        "map_changes_queues",
+        "the same under producers and consumers",
+        [MapChanges, MessageQueues]
     ),
     scenario!(
         "map_changes_crowd",
@@ -99,7 +106,8 @@ pub const SCENARIOS: &[Scenario] = &[
             TimeToLive,
             Jobs,
             Reference,
-            ComeAndGo
+            ComeAndGo,
+            MessageQueues
         ]
     ),
 ];
@@ -116,6 +124,12 @@ pub const CANARIES: &[Scenario] = &[
         "canary_early_answers",
         "stores that answer before they sync",
         [ListAppend],
+        |settings| settings.with_bug(Planted::EarlyAnswers)
+    ),
+    scenario!(
+        "canary_lost_messages",
+        "the same under producers and consumers",
+        [MessageQueues],
         |settings| settings.with_bug(Planted::EarlyAnswers)
     ),
     scenario!(

@@ -132,14 +132,26 @@ impl<'a> Tx<'a> {
         payload: Bytes,
         expires_ms: Option<u64>,
     ) -> Result<()> {
+        let old = self.raw(key).await?;
+        self.replace(key, old.as_ref(), payload, expires_ms)
+    }
+
+    /// Like [`Self::put_until`], for those who know what is there: the item that [`Self::get`] has answered, or none under
+    /// a key that nobody has ever written. What they say goes into the partition's figures unseen.
+    pub fn replace(
+        &mut self,
+        key: &ItemKey,
+        old: Option<&Item>,
+        payload: Bytes,
+        expires_ms: Option<u64>,
+    ) -> Result<()> {
         let claim = self.claim_of(key)?;
         check_size(key, &payload)?;
-        let old = self.raw(key).await?;
         let value = Item { version: self.lsn, expires_ms, payload }.encode();
-        self.deltas[claim].put(key.bytes().len(), old.as_ref(), value.len());
+        self.deltas[claim].put(key.bytes().len(), old, value.len());
         // An item that keeps its expiry keeps the row that stands for it.
-        if old.as_ref().and_then(|old| old.expires_ms) != expires_ms {
-            self.drop_expiry(key, old.as_ref())?;
+        if old.and_then(|old| old.expires_ms) != expires_ms {
+            self.drop_expiry(key, old)?;
             if let Some(expires_ms) = expires_ms {
                 self.wrote_expiry = true;
                 self.write(Write::Put(expiry_key(expires_ms, key), route_length(key)))?;
@@ -151,13 +163,21 @@ impl<'a> Tx<'a> {
 
     /// Deletes an item and says whether there was one.
     pub async fn delete(&mut self, key: &ItemKey) -> Result<bool> {
-        let claim = self.claim_of(key)?;
-        let Some(old) = self.raw(key).await? else { return Ok(false) };
-        self.deltas[claim].delete(key.bytes().len(), &old);
-        self.drop_expiry(key, Some(&old))?;
-        self.record_change(claim, key, Operation::Delete)?;
-        self.write(Write::Delete(key.bytes().clone()))?;
+        let Some(old) = self.raw(key).await? else {
+            self.claim_of(key)?;
+            return Ok(false);
+        };
+        self.remove(key, &old)?;
         Ok(!old.is_expired(self.now_ms()))
+    }
+
+    /// Like [`Self::delete`], for those who know what is there, as in [`Self::replace`].
+    pub fn remove(&mut self, key: &ItemKey, old: &Item) -> Result<()> {
+        let claim = self.claim_of(key)?;
+        self.deltas[claim].delete(key.bytes().len(), old);
+        self.drop_expiry(key, Some(old))?;
+        self.record_change(claim, key, Operation::Delete)?;
+        self.write(Write::Delete(key.bytes().clone()))
     }
 
     /// Deletes an item that was to expire at `expires_ms` and has, and answers it. A row of the expiry space that no item

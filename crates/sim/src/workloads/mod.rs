@@ -9,6 +9,7 @@ pub mod etag_counter;
 pub mod jobs;
 pub mod list_append;
 pub mod map_changes;
+pub mod queues;
 pub mod reference;
 pub mod ring;
 pub mod store_crash;

@@ -133,7 +133,7 @@ impl Transaction for Create {
         let head = Position::default();
         let line = tx.lsn().0;
         let state = State { line, salt: self.salt, next: 1, count: 0, head, end_ms: 0 };
-        self.place.save(tx, &state).await?;
+        tx.put(&self.place.state(), state.encode()).await?;
         Ok(Created::New)
     }
 }
@@ -144,10 +144,10 @@ impl Transaction for Remove {
     type Output = ();
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<()> {
-        let state = self.0.load(tx).await?;
+        let loaded = self.0.load(tx).await?;
         tx.delete(&self.0.queue()).await?;
-        tx.delete(&self.0.state()).await?;
-        self.0.doom(tx, state.line).await
+        tx.remove(&self.0.state(), &loaded.item)?;
+        self.0.doom(tx, loaded.state.line).await
     }
 }
 
@@ -157,11 +157,12 @@ impl Transaction for Clear {
     type Output = ();
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<()> {
-        let mut state = self.0.load(tx).await?;
+        let mut loaded = self.0.load(tx).await?;
+        let state = &mut loaded.state;
         self.0.doom(tx, state.line).await?;
         state.line = tx.lsn().0;
         (state.count, state.head, state.end_ms) = (0, Position::default(), 0);
-        self.0.save(tx, &state).await
+        self.0.save(tx, &loaded)
     }
 }
 

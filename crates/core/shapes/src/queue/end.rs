@@ -9,10 +9,10 @@ use lazuli_engine::{
     Tx, after_key, after_prefix,
 };
 
-use super::Place;
 use super::put::Row;
 use super::receive::FORWARD;
 use super::rows::{self, Entry, State, Stored};
+use super::{Loaded, Place};
 
 /// The messages of a doomed line that one transaction deletes.
 const SLICE_MESSAGES: usize = 1_000;
@@ -38,13 +38,13 @@ impl Expirer for Messages {
             let place = Place::of(key);
             let (line, number) = rows::split_message_row(key.row())?;
             let stored = Stored::decode(item.payload)?;
-            Row { place: &place, line, number }.unhang(tx, &stored).await?;
+            Row { place: &place, line, number }.unhang(tx, &stored, item.expires_ms).await?;
             let Some(item) = tx.get(&place.state()).await? else { return Ok(()) };
-            let mut state = State::decode(item.payload)?;
+            let mut loaded = Loaded { state: State::decode(item.payload.clone())?, item };
             // Messages of a line that is no longer the queue's are not counted any more.
-            if state.line == line {
-                state.gone();
-                place.save(tx, &state).await?;
+            if loaded.state.line == line {
+                loaded.state.gone();
+                place.save(tx, &loaded)?;
             }
             Ok(())
         })

@@ -18,7 +18,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use lazuli_engine::{
-    Container, ContainerId, Engine, Error, ItemKey, KeyPart, Kind, Result, Space, Transaction, Tx,
+    Container, ContainerId, Engine, Error, Item, ItemKey, KeyPart, Kind, Result, Space,
+    Transaction, Tx,
 };
 
 pub use directory::{Created, Metadata, QueueInfo, QueuePage, QueueProperties};
@@ -113,6 +114,13 @@ fn queue_not_found() -> Error {
     Error::not_found("queue-not-found", "there is no such queue")
 }
 
+/// The state of a queue within a transaction.
+struct Loaded {
+    state: State,
+    /// As it was read, to be replaced.
+    item: Item,
+}
+
 /// Where a queue is: how its keys are made.
 #[derive(Clone)]
 struct Place {
@@ -160,14 +168,12 @@ impl Place {
     }
 
     /// The state of the queue, which it has as long as it exists.
-    async fn load(&self, tx: &Tx<'_>) -> Result<State> {
-        match tx.get(&self.state()).await? {
-            Some(item) => State::decode(item.payload),
-            None => Err(queue_not_found()),
-        }
+    async fn load(&self, tx: &Tx<'_>) -> Result<Loaded> {
+        let item = tx.get(&self.state()).await?.ok_or_else(queue_not_found)?;
+        Ok(Loaded { state: State::decode(item.payload.clone())?, item })
     }
 
-    async fn save(&self, tx: &mut Tx<'_>, state: &State) -> Result<()> {
-        tx.put(&self.state(), state.encode()).await
+    fn save(&self, tx: &mut Tx<'_>, loaded: &Loaded) -> Result<()> {
+        tx.replace(&self.state(), Some(&loaded.item), loaded.state.encode(), None)
     }
 }

@@ -20,6 +20,13 @@ pub struct Receipt {
     pub(super) version: Lsn,
 }
 
+impl Receipt {
+    /// The number of the write that gave the right.
+    pub fn version(self) -> Lsn {
+        self.version
+    }
+}
+
 /// The text is none that was given out here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotOurs;

@@ -1,7 +1,7 @@
 //! Putting messages.
 
 use bytes::Bytes;
-use lazuli_engine::{Result, Transaction, Tx};
+use lazuli_engine::{Item, Result, Transaction, Tx};
 
 use super::rows::{Entry, Position, State, Stored};
 use super::{Delivery, Hold, Message, MessageId, Place, Queues, Receipt};
@@ -28,20 +28,22 @@ impl Transaction for Put {
     type Output = Delivery;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Delivery> {
-        let mut state = self.place.load(tx).await?;
+        let mut loaded = self.place.load(tx).await?;
+        let state = &mut loaded.state;
         let now = tx.now_ms();
         let number = state.next;
-        let expires_ms = self.new.lives_ms.map(|lives_ms| now.saturating_add(lives_ms));
         let visible_ms = now.saturating_add(self.new.hidden_ms);
-        let position = Position { visible_ms, number };
+        let expires_ms = self.new.lives_ms.map(|lives_ms| now.saturating_add(lives_ms));
         let content = self.new.content.clone();
+        let stored =
+            Stored { inserted_ms: now, visible_ms, dequeues: 0, content: Some(content.clone()) };
         let row = Row { place: &self.place, line: state.line, number };
-        row.write(tx, now, position, 0, expires_ms, Some(content.clone())).await?;
+        row.write(tx, None, stored, expires_ms).await?;
         state.next += 1;
         state.count += 1;
-        state.placed(position);
-        self.place.save(tx, &state).await?;
+        state.placed(Position { visible_ms, number });
         let id = MessageId { salt: state.salt, number };
+        self.place.save(tx, &loaded)?;
         let message = Message { id, inserted_ms: now, expires_ms, dequeues: 0, content };
         let receipt = Receipt { number, version: tx.lsn() };
         Ok(Delivery { message, hold: Hold { receipt, visible_ms } })
@@ -56,29 +58,44 @@ pub(super) struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// Writes a message at a place of the order. What it says stays as it is if none is given.
+    /// Writes a message over what it was, and enters it in the order, from which it was taken before. What it says stays
+    /// as it is if it is kept apart and none is given.
     pub(super) async fn write(
         &self,
         tx: &mut Tx<'_>,
-        inserted_ms: u64,
-        position: Position,
-        dequeues: u32,
+        old: Option<&Item>,
+        mut stored: Stored,
         expires_ms: Option<u64>,
-        content: Option<Bytes>,
     ) -> Result<()> {
         let Self { place, line, number } = *self;
-        let mut stored = Stored { inserted_ms, visible_ms: position.visible_ms, dequeues, content };
         if let Some(content) = stored.content.take_if(|content| content.len() > INLINE_BYTES_MAX) {
             tx.put(&place.content(line, number), content).await?;
         }
-        tx.put_until(&place.message(line, number), stored.encode(), expires_ms).await?;
-        tx.put(&place.order(line, position), Entry::payload(expires_ms)).await
+        let position = Position { visible_ms: stored.visible_ms, number };
+        tx.replace(&place.message(line, number), old, stored.encode(), expires_ms)?;
+        // An entry names its message and its place, and the one that was there is gone.
+        tx.replace(&place.order(line, position), None, Entry::payload(expires_ms), None)
+    }
+
+    /// Takes a message out of the order.
+    pub(super) fn leave(
+        &self,
+        tx: &mut Tx<'_>,
+        visible_ms: u64,
+        expires_ms: Option<u64>,
+    ) -> Result<()> {
+        let position = Position { visible_ms, number: self.number };
+        tx.remove(&self.place.order(self.line, position), &Entry::item(expires_ms))
     }
 
     /// Deletes what hangs on a message that is gone, or goes now: its place in the order, and what it says.
-    pub(super) async fn unhang(&self, tx: &mut Tx<'_>, stored: &Stored) -> Result<()> {
-        let position = Position { visible_ms: stored.visible_ms, number: self.number };
-        tx.delete(&self.place.order(self.line, position)).await?;
+    pub(super) async fn unhang(
+        &self,
+        tx: &mut Tx<'_>,
+        stored: &Stored,
+        expires_ms: Option<u64>,
+    ) -> Result<()> {
+        self.leave(tx, stored.visible_ms, expires_ms)?;
         if stored.content.is_none() {
             tx.delete(&self.place.content(self.line, self.number)).await?;
         }

@@ -42,7 +42,8 @@ impl Transaction for Receive {
     type Output = Received;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Received> {
-        let mut state = self.place.load(tx).await?;
+        let mut loaded = self.place.load(tx).await?;
+        let state = &mut loaded.state;
         let now = tx.now_ms();
         let found = self.look(tx, state.line, state.head).await?;
         // Nothing visible in front and nothing to step over either: a head a little late is no reason to write.
@@ -56,14 +57,16 @@ impl Transaction for Receive {
         for entry in found.entries {
             let number = entry.position.number;
             let row = Row { place: &self.place, line: state.line, number };
-            let place = Position { visible_ms: now.saturating_add(self.hidden_ms), number };
-            let Some(message) = row.take(tx, entry, place, state.salt).await? else { continue };
-            state.placed(place);
+            let visible_ms = now.saturating_add(self.hidden_ms);
+            let Some(message) = row.take(tx, entry, visible_ms, state.salt).await? else {
+                continue;
+            };
+            state.placed(Position { visible_ms, number });
             let receipt = Receipt { number, version: tx.lsn() };
-            let hold = Hold { receipt, visible_ms: place.visible_ms };
+            let hold = Hold { receipt, visible_ms };
             deliveries.push(Delivery { message, hold });
         }
-        self.place.save(tx, &state).await?;
+        self.place.save(tx, &loaded)?;
         Ok(Received { deliveries, is_cut: found.is_cut })
     }
 }
@@ -128,23 +131,23 @@ impl Row<'_> {
         &self,
         tx: &mut Tx<'_>,
         entry: Entry,
-        to: Position,
+        visible_ms: u64,
         salt: u64,
     ) -> Result<Option<Message>> {
         let Some(item) = tx.get(&self.place.message(self.line, self.number)).await? else {
             return Ok(None);
         };
-        let stored = Stored::decode(item.payload)?;
-        let dequeues = stored.dequeues.saturating_add(1);
-        tx.delete(&self.place.order(self.line, entry.position)).await?;
-        let inline = stored.content.clone();
-        self.write(tx, stored.inserted_ms, to, dequeues, item.expires_ms, inline).await?;
-        let content = match stored.content {
-            Some(content) => content,
+        let mut stored = Stored::decode(item.payload.clone())?;
+        let content = match &stored.content {
+            Some(content) => content.clone(),
             None => self.content(tx).await?,
         };
+        let (expires_ms, inserted_ms) = (item.expires_ms, stored.inserted_ms);
+        self.leave(tx, entry.position.visible_ms, expires_ms)?;
+        let dequeues = stored.dequeues.saturating_add(1);
+        (stored.dequeues, stored.visible_ms) = (dequeues, visible_ms);
+        self.write(tx, Some(&item), stored, expires_ms).await?;
         let id = MessageId { salt, number: self.number };
-        let (inserted_ms, expires_ms) = (stored.inserted_ms, item.expires_ms);
         Ok(Some(Message { id, inserted_ms, expires_ms, dequeues, content }))
     }
 

@@ -1,7 +1,7 @@
 //! The rows of a queue, byte by byte. `docs/formats/queue.md` draws them.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use lazuli_engine::{Error, Result};
+use lazuli_engine::{Error, Item, Lsn, Result};
 
 const FORMAT: u8 = 1;
 /// Set if what the message says is in a row of its own.
@@ -84,6 +84,11 @@ impl Entry {
         }
         let position = Position { visible_ms: place.get_u64(), number: place.get_u64() };
         Ok(Self { position, expires_ms: Some(payload.get_u64()).filter(|&time| time != NEVER) })
+    }
+
+    /// The item that stands for it, to be removed unread: its version does not matter then.
+    pub(super) fn item(expires_ms: Option<u64>) -> Item {
+        Item { version: Lsn::ZERO, expires_ms: None, payload: Self::payload(expires_ms) }
     }
 
     pub(super) fn payload(expires_ms: Option<u64>) -> Bytes {

@@ -56,23 +56,25 @@ impl Transaction for Change {
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Hold> {
         let claim = &self.claim;
-        let mut state = claim.place.load(tx).await?;
-        let (item, stored) = claim.check(tx, &state).await?;
-        let row = claim.row(&state);
+        let mut loaded = claim.place.load(tx).await?;
+        let state = &mut loaded.state;
+        let (item, mut stored) = claim.check(tx, state).await?;
+        let row = claim.row(state);
         let number = row.number;
-        let from = Position { visible_ms: stored.visible_ms, number };
-        tx.delete(&claim.place.order(state.line, from)).await?;
+        row.leave(tx, stored.visible_ms, item.expires_ms)?;
         let stays_apart =
             self.update.content.as_ref().is_none_or(|new| new.len() > INLINE_BYTES_MAX);
         if stored.content.is_none() && !stays_apart {
             tx.delete(&claim.place.content(state.line, number)).await?;
         }
-        let content = self.update.content.clone().or(stored.content);
+        if let Some(content) = &self.update.content {
+            stored.content = Some(content.clone());
+        }
         let visible_ms = tx.now_ms().saturating_add(self.update.hidden_ms);
-        let to = Position { visible_ms, number };
-        row.write(tx, stored.inserted_ms, to, stored.dequeues, item.expires_ms, content).await?;
-        state.placed(to);
-        claim.place.save(tx, &state).await?;
+        stored.visible_ms = visible_ms;
+        row.write(tx, Some(&item), stored, item.expires_ms).await?;
+        state.placed(Position { visible_ms, number });
+        claim.place.save(tx, &loaded)?;
         Ok(Hold { receipt: Receipt { number, version: tx.lsn() }, visible_ms })
     }
 }
@@ -84,12 +86,13 @@ impl Transaction for Delete {
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<()> {
         let claim = &self.0;
-        let mut state = claim.place.load(tx).await?;
-        let (_, stored) = claim.check(tx, &state).await?;
-        tx.delete(&claim.place.message(state.line, claim.id.number)).await?;
-        claim.row(&state).unhang(tx, &stored).await?;
+        let mut loaded = claim.place.load(tx).await?;
+        let state = &mut loaded.state;
+        let (item, stored) = claim.check(tx, state).await?;
+        tx.remove(&claim.place.message(state.line, claim.id.number), &item)?;
+        claim.row(state).unhang(tx, &stored, item.expires_ms).await?;
         state.gone();
-        claim.place.save(tx, &state).await
+        claim.place.save(tx, &loaded)
     }
 }
 
