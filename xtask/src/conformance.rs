@@ -240,8 +240,10 @@ mod tests {
     }
 
     #[test]
-    fn both_sdks_have_the_same_tests_of_tables() {
-        same_names("tables").unwrap();
+    fn both_sdks_have_the_same_tests_of_every_front() {
+        for front in ["tables", "queues"] {
+            same_names(front).unwrap();
+        }
         assert!(names(Sdk::Js, "tables").unwrap().len() > 30);
         assert!(Sdk::Js.tests("nothing").is_err());
     }

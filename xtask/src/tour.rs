@@ -189,7 +189,9 @@ impl Guide {
         println!("--- $ {SERVE}");
         // `exec` makes the server the child itself, so that it can be asked to end.
         let mut command = self.shell(&format!("exec {SERVE}"));
-        command.envs([("LAZULI_TABLE_PORT", "0"), ("LAZULI_ADMIN_PORT", "0")]);
+        for port in ["LAZULI_QUEUE_PORT", "LAZULI_TABLE_PORT", "LAZULI_ADMIN_PORT"] {
+            command.env(port, "0");
+        }
         let log = self.folder.join("server.log");
         let mut server = Background::start(&mut command, &log)?;
         let printed = server.wait_for(READY_WAIT, || {

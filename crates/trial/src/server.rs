@@ -31,7 +31,7 @@ impl Server {
         let log = folder.join("server.log");
         let file = File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
         let child = command(binary, "serve", folder)
-            .args(["--table-port", "0", "--admin-port", "0", "--ready-file"])
+            .args(["--queue-port", "0", "--table-port", "0", "--admin-port", "0", "--ready-file"])
             .arg(&ready)
             .stderr(file)
             .stdout(Stdio::null())

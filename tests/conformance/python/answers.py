@@ -1,4 +1,4 @@
-"""What the tests of Tables share: reading keys and codes out of answers."""
+"""What tests share: reading keys and codes out of answers."""
 
 import json
 
@@ -10,3 +10,8 @@ def keys(entities):
 def code(raised):
     """The service's code, from the answer itself: the SDK does not hand it on for every operation."""
     return json.loads(raised.value.response.text())["odata.error"]["code"]
+
+
+def storage_code(raised):
+    """The service's code, as Blobs and Queues say it in a header."""
+    return raised.value.response.headers["x-ms-error-code"]

@@ -11,6 +11,7 @@ import uuid
 import pytest
 from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableServiceClient
+from azure.storage.queue import QueueServiceClient
 
 import gaps
 
@@ -53,3 +54,23 @@ def tables(target, tables_url):
 def table(tables):
     """A fresh table with a name of its own. It stays: every run starts with fresh data."""
     return tables.create_table(f"t{uuid.uuid4().hex}")
+
+
+@pytest.fixture(scope="session")
+def queues_url(target):
+    """The address of the Queues front with the account in its path."""
+    return f"{target['endpoints']['queues']}/{target['account']}"
+
+
+@pytest.fixture(scope="session")
+def queues(target, queues_url):
+    """A client of the Queues service that signs with the account's key and does not retry behind our back."""
+    credential = {"account_name": target["account"], "account_key": target["key"]}
+    with QueueServiceClient(queues_url, credential=credential, retry_total=0) as client:
+        yield client
+
+
+@pytest.fixture
+def queue(queues):
+    """A fresh queue with a name of its own. It stays: every run starts with fresh data."""
+    return queues.create_queue(f"q{uuid.uuid4().hex}")

@@ -36,7 +36,13 @@ fn when_ready_it_says_so_in_one_line_and_in_the_file() {
         }
         std::thread::yield_now();
     };
-    assert_eq!(line, format!("lazuli ready tables=http://{tables} admin=http://{admin}\n"));
+    let queues = server.endpoint("queues");
+    assert_eq!(
+        line,
+        format!(
+            "lazuli ready queues=http://{queues} tables=http://{tables} admin=http://{admin}\n"
+        )
+    );
 }
 
 #[test]
@@ -81,7 +87,17 @@ fn a_second_signal_stops_it_at_once() {
 #[test]
 fn published_keys_are_refused_where_other_machines_can_reach_them() {
     let folder = tempfile::tempdir().unwrap();
-    let arguments = ["serve", "--host", "0.0.0.0", "--table-port", "0", "--admin-port", "0"];
+    let arguments = [
+        "serve",
+        "--host",
+        "0.0.0.0",
+        "--queue-port",
+        "0",
+        "--table-port",
+        "0",
+        "--admin-port",
+        "0",
+    ];
     let refused = run(folder.path(), &arguments);
     assert_eq!(refused.status.code(), Some(1));
     let text = stderr(&refused);
@@ -105,14 +121,20 @@ fn published_keys_are_refused_where_other_machines_can_reach_them() {
 fn a_folder_in_use_and_a_port_in_use_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
-    let refused = run(folder.path(), &["serve", "--table-port", "0", "--admin-port", "0"]);
+    let refused = run(
+        folder.path(),
+        &["serve", "--queue-port", "0", "--table-port", "0", "--admin-port", "0"],
+    );
     assert_eq!(refused.status.code(), Some(1));
     assert!(stderr(&refused).contains("is in use by process"), "{}", stderr(&refused));
 
     let other = tempfile::tempdir().unwrap();
     let tables = server.endpoint("tables");
     let (_, port) = tables.rsplit_once(':').unwrap();
-    let refused = run(other.path(), &["serve", "--table-port", port, "--admin-port", "0"]);
+    let refused = run(
+        other.path(),
+        &["serve", "--queue-port", "0", "--table-port", port, "--admin-port", "0"],
+    );
     assert_eq!(refused.status.code(), Some(1));
     assert!(stderr(&refused).contains("cannot listen on"), "{}", stderr(&refused));
 }

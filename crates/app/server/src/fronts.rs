@@ -7,6 +7,7 @@ use lazuli_engine::Engine;
 use lazuli_env::BoxFuture;
 use lazuli_http::auth::Accounts;
 use lazuli_http::{Request, Response};
+use lazuli_shapes::queue::Queues;
 use lazuli_shapes::record::Records;
 
 use crate::metrics::Requests;
@@ -32,7 +33,16 @@ pub(crate) fn all(
         settings.tokens,
         settings.tables.clone(),
     );
-    vec![Front { name: "tables", port: settings.table_port, handler: Arc::new(tables) }]
+    let queues = lazuli_queues::handler(
+        Queues::new(engine.clone()),
+        accounts.clone(),
+        settings.tokens,
+        settings.queues.clone(),
+    );
+    vec![
+        Front { name: "queues", port: settings.queue_port, handler: Arc::new(queues) },
+        Front { name: "tables", port: settings.table_port, handler: Arc::new(tables) },
+    ]
 }
 
 impl Front {

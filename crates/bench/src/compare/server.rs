@@ -110,7 +110,8 @@ fn command(kind: Kind, options: &Options, folder: &Path, address: SocketAddr) ->
     let durability = if kind == Kind::Relaxed { "relaxed" } else { "synced" };
     let mut command = Command::new(&options.binary);
     command.arg("serve").arg("--data").arg(folder.join("data"));
-    command.args(["--table-port", &port, "--admin-port", "0", "--durability", durability]);
+    command.args(["--queue-port", "0", "--table-port", &port, "--admin-port", "0"]);
+    command.args(["--durability", durability]);
     Ok(command)
 }
 

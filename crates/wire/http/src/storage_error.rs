@@ -10,6 +10,7 @@ use http::StatusCode;
 
 use crate::acl::AclError;
 use crate::auth::Refusal;
+use crate::auth::delegation::KeyWishError;
 use crate::body::BodyError;
 use crate::message::Response;
 use crate::multipart::MultipartError;
@@ -291,6 +292,15 @@ impl<C: ErrorCode + From<CommonCode>> From<MultipartError> for Fault<C> {
         Self::new(match error {
             MultipartError::NoBoundary => CommonCode::InvalidHeaderValue,
             MultipartError::Malformed | MultipartError::TooManyParts => CommonCode::InvalidInput,
+        })
+    }
+}
+
+impl<C: ErrorCode + From<CommonCode>> From<KeyWishError> for Fault<C> {
+    fn from(error: KeyWishError) -> Self {
+        Self::new(match error {
+            KeyWishError::NotXml => CommonCode::InvalidXmlDocument,
+            KeyWishError::BadValue => CommonCode::InvalidXmlNodeValue,
         })
     }
 }

@@ -16,7 +16,7 @@ pub struct XmlError;
 pub struct Element {
     /// Without the prefix of a namespace.
     pub name: String,
-    /// All text directly in it, trimmed.
+    /// All text directly in it, white space and all.
     pub text: String,
     pub children: Vec<Element>,
 }
@@ -26,9 +26,9 @@ impl Element {
         self.children.iter().find(|child| child.name == name)
     }
 
-    /// The text of a child, if it is there and not empty.
+    /// The text of a child without the space around it, if it is there and not empty.
     pub fn child_text(&self, name: &str) -> Option<&str> {
-        self.child(name).map(|child| child.text.as_str()).filter(|text| !text.is_empty())
+        self.child(name).map(|child| child.text.trim()).filter(|text| !text.is_empty())
     }
 }
 
@@ -48,14 +48,53 @@ pub fn parse_up_to(text: &[u8], elements_max: usize) -> Result<Element, XmlError
     if reader.rest.is_empty() { Ok(root) } else { Err(XmlError) }
 }
 
-/// Text so that it can stand in an element.
-pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+/// Writes text so that it can stand in an element or an attribute. A carriage return would be read as a line feed, unless
+/// it is escaped too.
+pub fn write_text(out: &mut String, text: &str) {
+    let mut rest = text;
+    while let Some(at) = rest.find(['&', '<', '>', '"', '\r']) {
+        let (before, sign) = rest.split_at(at);
+        out.push_str(before);
+        out.push_str(match sign.as_bytes()[0] {
+            b'&' => "&amp;",
+            b'<' => "&lt;",
+            b'>' => "&gt;",
+            b'"' => "&quot;",
+            _ => "&#xD;",
+        });
+        rest = &sign[1..];
+    }
+    out.push_str(rest);
 }
 
 /// Writes `<name>text</name>`.
 pub fn write(out: &mut String, name: &str, text: &str) {
-    out.push_str(&format!("<{name}>{}</{name}>", escape(text)));
+    open(out, name);
+    write_text(out, text);
+    close(out, name);
+}
+
+/// Writes `<name>`.
+pub fn open(out: &mut String, name: &str) {
+    out.push('<');
+    out.push_str(name);
+    out.push('>');
+}
+
+/// Writes `</name>`.
+pub fn close(out: &mut String, name: &str) {
+    out.push_str("</");
+    out.push_str(name);
+    out.push('>');
+}
+
+/// Whether XML can carry the text at all: most control characters can't stand in it, not even escaped.
+pub fn can_carry(text: &str) -> bool {
+    let is_forbidden = |c: char| match c {
+        '\t' | '\n' | '\r' => false,
+        _ => c < ' ' || matches!(c, '\u{fffe}' | '\u{ffff}'),
+    };
+    !text.contains(is_forbidden)
 }
 
 struct Reader<'a> {
@@ -118,7 +157,6 @@ impl<'a> Reader<'a> {
                 return Err(XmlError);
             }
         }
-        element.text = element.text.trim().to_owned();
         Ok(element)
     }
 
@@ -205,8 +243,12 @@ mod tests {
         assert_eq!(root.child_text("D"), Some("<&>"));
         assert_eq!(root.child("E"), None);
         let mut out = String::new();
-        write(&mut out, "B", "a <&> \"b\"");
-        assert_eq!(parse(out.as_bytes()).unwrap().text, "a <&> \"b\"");
+        write(&mut out, "B", " a <&>\r\n \"b\" ");
+        assert_eq!(out, "<B> a &lt;&amp;&gt;&#xD;\n &quot;b&quot; </B>");
+        assert_eq!(parse(out.as_bytes()).unwrap().text, " a <&>\r\n \"b\" ");
+        assert!(
+            can_carry("a\t\r\n\u{e9}\u{1f600}") && !can_carry("\u{1}") && !can_carry("\u{ffff}")
+        );
     }
 
     #[test]

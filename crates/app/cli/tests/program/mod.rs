@@ -57,9 +57,9 @@ impl Server {
     pub fn start_with(folder: &Path, flags: &[&str], variables: &[(&str, &str)]) -> Self {
         let ready = folder.join("ready.json");
         let _ = std::fs::remove_file(&ready);
-        let arguments = ["serve", "--table-port", "0", "--admin-port", "0", "--ready-file"];
+        let arguments = ["serve", "--queue-port", "0", "--table-port", "0", "--admin-port", "0"];
         let mut command = lazuli(folder, &arguments);
-        command.arg(&ready).args(flags).envs(variables.iter().copied());
+        command.arg("--ready-file").arg(&ready).args(flags).envs(variables.iter().copied());
         let output = std::fs::File::create(folder.join("stdout.txt")).unwrap();
         let errors = std::fs::File::create(folder.join("stderr.txt")).unwrap();
         let mut child = command.stdout(output).stderr(errors).spawn().unwrap();

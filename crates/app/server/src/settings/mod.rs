@@ -30,6 +30,7 @@ use crate::secret::Secret;
 pub struct Settings {
     pub data: PathBuf,
     pub host: IpAddr,
+    pub queue_port: u16,
     pub table_port: u16,
     pub admin_port: u16,
     pub ready_file: Option<PathBuf>,
@@ -39,6 +40,8 @@ pub struct Settings {
     /// Whether bearer tokens are taken.
     pub tokens: Tokens,
     pub limits: Limits,
+    /// What the Queues front takes; by default what the original takes.
+    pub queues: lazuli_queues::Limits,
     /// What the Tables front takes; by default what the original takes.
     pub tables: lazuli_tables::Limits,
     pub stop_timeout: Duration,
@@ -137,6 +140,7 @@ impl Settings {
         Ok(Self {
             data: one.path("data"),
             host: one.need("host", value::host)?,
+            queue_port: one.need("queue-port", value::port)?,
             table_port: one.need("table-port", value::port)?,
             admin_port: one.need("admin-port", value::port)?,
             ready_file: one.file("ready-file"),
@@ -152,6 +156,7 @@ impl Settings {
                 idle_timeout: one.need("idle-timeout", value::time)?,
                 request_timeout: one.need("request-timeout", value::time)?,
             },
+            queues: queues(&one)?,
             tables: tables(&one)?,
             stop_timeout: one.need("stop-timeout", value::time)?,
             log: Log {
@@ -209,6 +214,20 @@ fn admin_token(text: &str) -> value::Parsed<Secret> {
 /// Bytes that are held in memory at once, so they must fit there.
 fn memory_bytes(text: &str) -> value::Parsed<usize> {
     usize::try_from(value::bytes(text)?).map_err(|_| "fewer bytes than memory holds".to_owned())
+}
+
+/// A number per second. More than the type holds is as good as none.
+fn rate(text: &str) -> value::Parsed<u32> {
+    value::count(text).map(|number| u32::try_from(number).unwrap_or(u32::MAX))
+}
+
+fn queues(one: &Reader<'_>) -> Result<lazuli_queues::Limits> {
+    Ok(lazuli_queues::Limits {
+        body_bytes_max: one.need("body-bytes-max", memory_bytes)?,
+        message_bytes_max: one.need("queue-message-bytes-max", memory_bytes)?,
+        messages_per_second_max: one.may("queue-messages-per-second-max", rate)?,
+        ..lazuli_queues::Limits::default()
+    })
 }
 
 fn tables(one: &Reader<'_>) -> Result<lazuli_tables::Limits> {

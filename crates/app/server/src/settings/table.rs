@@ -49,6 +49,7 @@ const fn secret(name: &'static str, takes: &'static str, help: &'static str) -> 
 pub const TABLE: &[Row] = &[
     row("data", "DIR", Some("./lazuli-data"), "Where everything is kept"),
     row("host", "ADDRESS", Some("127.0.0.1"), "The address that the fronts listen on"),
+    row("queue-port", "PORT", Some("10001"), "The port of the Queues front; 0 takes any free one"),
     row("table-port", "PORT", Some("10002"), "The port of the Tables front; 0 takes any free one"),
     row(
         "admin-port",
@@ -96,6 +97,18 @@ pub const TABLE: &[Row] = &[
     row("idle-timeout", "TIME", Some("120s"), "How long a connection may stay without a request"),
     row("request-timeout", "TIME", Some("5m"), "How long a request may take altogether"),
     row("stop-timeout", "TIME", Some("10s"), "How long requests may go on after a signal to stop"),
+    row(
+        "queue-message-bytes-max",
+        "BYTES",
+        Some("64KiB"),
+        "The largest message of Queues; body-bytes-max bounds it too",
+    ),
+    row(
+        "queue-messages-per-second-max",
+        "COUNT",
+        None,
+        "Refuse what is over so many messages per second of one queue, as the original does at 2000",
+    ),
     row(
         "table-key-bytes-max",
         "BYTES",

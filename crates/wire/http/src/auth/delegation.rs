@@ -8,12 +8,55 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::bearer::{Identity, TokenFault};
 use super::{Key, Keys, Refusal};
-use crate::date::{TICKS_PER_MILLI, parse_iso8601};
+use crate::date::{Fraction, TICKS_PER_MILLI, TICKS_PER_SECOND, format_iso8601, parse_iso8601};
 use crate::message::Request;
 use crate::uri::Query;
+use crate::xml;
 
 /// Keeps these keys apart from whatever else is signed with an account's key.
 const PURPOSE: &str = "user delegation key";
+
+/// The longest that a key can be good for.
+const LIFE_SECONDS_MAX: i64 = 7 * 24 * 60 * 60;
+
+/// From when to when a user wants a key, and for the users of which other tenant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyWish {
+    pub start: String,
+    pub expiry: String,
+    pub delegated_tenant: String,
+}
+
+/// Why no key is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyWishError {
+    NotXml,
+    /// A time is none, or too far from the other one.
+    BadValue,
+}
+
+impl KeyWish {
+    /// Reads what was sent. Without a start it is now.
+    pub fn read(body: &[u8], now_ms: u64) -> Result<Self, KeyWishError> {
+        let root = xml::parse(body).map_err(|_| KeyWishError::NotXml)?;
+        if root.name != "KeyInfo" {
+            return Err(KeyWishError::NotXml);
+        }
+        let time = |name| root.child_text(name).map(parse_iso8601);
+        let now = i64::try_from(now_ms / 1000).unwrap_or(0).saturating_mul(TICKS_PER_SECOND);
+        let start = time("Start").unwrap_or(Some(now)).ok_or(KeyWishError::BadValue)?;
+        let expiry = time("Expiry").flatten().ok_or(KeyWishError::BadValue)?;
+        if expiry <= start || expiry - start > LIFE_SECONDS_MAX * TICKS_PER_SECOND || expiry <= now
+        {
+            return Err(KeyWishError::BadValue);
+        }
+        Ok(Self {
+            start: format_iso8601(start, Fraction::Shortest),
+            expiry: format_iso8601(expiry, Fraction::Shortest),
+            delegated_tenant: root.child_text("DelegatedUserTid").unwrap_or_default().to_owned(),
+        })
+    }
+}
 
 /// What is said about a key: for whom, from when to when, for which service, and by which version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,6 +97,27 @@ impl<'a> DelegatedKey<'a> {
         STANDARD.encode(self.secret(&keys.first))
     }
 
+    /// The answer to who asked for it.
+    pub fn write(&self, keys: &Keys) -> String {
+        let mut out = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?><UserDelegationKey>");
+        for (name, text) in [
+            ("SignedOid", self.object_id),
+            ("SignedTid", self.tenant_id),
+            ("SignedStart", self.start),
+            ("SignedExpiry", self.expiry),
+            ("SignedService", self.service),
+            ("SignedVersion", self.version),
+        ] {
+            xml::write(&mut out, name, text);
+        }
+        if !self.delegated_tenant.is_empty() {
+            xml::write(&mut out, "SignedDelegatedUserTid", self.delegated_tenant);
+        }
+        xml::write(&mut out, "Value", &self.value(keys));
+        out.push_str("</UserDelegationKey>");
+        out
+    }
+
     fn secret(&self, key: &Key) -> [u8; 32] {
         let fields = self.fields().join("\n");
         key.sign(&format!("{PURPOSE}\n{fields}\n{}", self.delegated_tenant))
@@ -91,5 +155,36 @@ impl<'a> DelegatedKey<'a> {
             identity.object_id == only_user && Some(identity.tenant_id.as_str()) == tenant
         });
         if is_user { Ok(()) } else { Err(Refusal::Token(TokenFault::NotSupported)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::table::tests::NOW_MS;
+    use super::*;
+
+    #[test]
+    fn a_wish_has_an_end_that_is_ahead_and_not_too_far() {
+        let read = |inner: &str| {
+            let body = format!("<KeyInfo>{inner}</KeyInfo>");
+            KeyWish::read(body.as_bytes(), NOW_MS).map(|wish| (wish.start, wish.expiry))
+        };
+        let times = |start: &str, expiry: &str| Ok((start.to_owned(), expiry.to_owned()));
+        assert_eq!(
+            read("<Start>2026-11-15T00:00:00Z</Start><Expiry>2026-11-16T00:00:00.0Z</Expiry>"),
+            times("2026-11-15T00:00:00Z", "2026-11-16T00:00:00Z")
+        );
+        let open = read("<Start/><Expiry>2026-11-16</Expiry>");
+        assert_eq!(open, times("2026-11-15T22:24:23Z", "2026-11-16T00:00:00Z"));
+        for bad in [
+            "",
+            "<Expiry>soon</Expiry>",
+            "<Expiry>2026-11-15T22:24:23Z</Expiry>",
+            "<Expiry>2026-11-30</Expiry>",
+            "<Start>2026-11-17</Start><Expiry>2026-11-16</Expiry>",
+        ] {
+            assert_eq!(read(bad), Err(KeyWishError::BadValue), "{bad}");
+        }
+        assert_eq!(KeyWish::read(b"<Key/>", NOW_MS), Err(KeyWishError::NotXml));
     }
 }

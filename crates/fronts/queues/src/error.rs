@@ -1,0 +1,38 @@
+//! What can go wrong, in the service's own words.
+
+use lazuli_engine::{Error, Kind};
+use lazuli_http::storage_codes;
+use lazuli_http::storage_error::{self, CommonCode};
+
+storage_codes! {
+    MessageNotFound 404 "The specified message does not exist.";
+    PopReceiptMismatch 400
+        "The specified pop receipt did not match the pop receipt for a dequeued message.";
+    QueueAlreadyExists 409 "The specified queue already exists.";
+    QueueNotFound 404 "The specified queue does not exist.";
+}
+
+/// A refusal on its way to the client.
+pub(crate) type Fault = storage_error::Fault<Code>;
+
+pub(crate) type Result<T> = std::result::Result<T, Fault>;
+
+/// The code of the shape's error for a message that is not there; anything else that is missing is a queue.
+const MESSAGE_NOT_FOUND: &str = "message-not-found";
+
+/// What became of an operation that the shape refused.
+pub(crate) fn from_core(error: Error) -> Fault {
+    match error.kind() {
+        Kind::NotFound if error.code() == MESSAGE_NOT_FOUND => Fault::new(Code::MessageNotFound),
+        Kind::NotFound => Fault::new(Code::QueueNotFound),
+        Kind::Exists => Fault::new(Code::QueueAlreadyExists),
+        Kind::Precondition => Fault::new(Code::PopReceiptMismatch),
+        Kind::Invalid => Fault::new(CommonCode::InvalidInput).say(error.message().to_owned()),
+        Kind::TooLarge => Fault::new(CommonCode::RequestBodyTooLarge),
+        Kind::Throttled { retry_after } | Kind::Unavailable { retry_after } => {
+            Fault::new(CommonCode::ServerBusy).retry_after(retry_after)
+        }
+        Kind::Moved => Fault::new(CommonCode::ServerBusy),
+        Kind::Corrupt | Kind::Internal => Fault::new(CommonCode::InternalError).because(error),
+    }
+}
