@@ -9,7 +9,7 @@ use crate::arguments::Arguments;
 use crate::workspace::Workspace;
 use crate::{Failure, Result, emulator, process};
 
-const FRONTS: &[&str] = &["tables"];
+const FRONTS: &[&str] = &["queues", "tables"];
 
 pub(crate) fn run(mut arguments: Arguments) -> Result {
     let front = arguments.word().unwrap_or_default();
@@ -27,6 +27,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result {
     let folder = workspace.scratch.join("bench-compare");
     process::fresh_folder(&folder)?;
     let mut command = Command::new(load);
+    command.args(["--front", &front]);
     command.arg("--binary").arg(server).arg("--azurite").arg(azurite).arg("--folder").arg(folder);
     for (name, number) in [("--seconds", seconds), ("--entities", entities)] {
         if let Some(number) = number {

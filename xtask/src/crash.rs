@@ -6,22 +6,30 @@ use std::process::Command;
 
 use crate::arguments::Arguments;
 use crate::workspace::Workspace;
-use crate::{Result, process};
+use crate::{Failure, Result, process};
 
 /// Rounds when nobody says how many.
 const ROUNDS: u64 = 20;
 
+/// The fronts that there is a load for, and its program.
+const LOADS: &[(&str, &str)] = &[("tables", "crash"), ("queues", "crash-queues")];
+
 pub(crate) fn run(mut arguments: Arguments) -> Result {
+    let front = arguments.word().unwrap_or("tables".to_owned());
     let count = arguments.number("--rounds")?.unwrap_or(ROUNDS);
     arguments.finish()?;
-    rounds(count)
+    rounds(&front, count)
 }
 
-pub(crate) fn rounds(count: u64) -> Result {
+pub(crate) fn rounds(front: &str, count: u64) -> Result {
+    let Some((_, program)) = LOADS.iter().find(|(name, _)| *name == front) else {
+        let fronts: Vec<&str> = LOADS.iter().map(|(name, _)| *name).collect();
+        return Err(Failure::Usage(format!("the fronts are: {}", fronts.join(", "))));
+    };
     let workspace = Workspace::load()?;
     let server = workspace.program("lazuli")?;
-    let load = workspace.program("crash")?;
-    let folder = workspace.scratch.join("crash");
+    let load = workspace.program(program)?;
+    let folder = workspace.scratch.join(program);
     process::fresh_folder(&folder)?;
     let mut command = Command::new(load);
     command.args(["--rounds", &count.to_string()]);

@@ -74,8 +74,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "crash",
-        usage: "[--rounds N]",
-        what: "kill -9 under 16 connections, restart, look for every answered write",
+        usage: "[tables|queues] [--rounds N]",
+        what: "kill -9 under load, restart, look for every answered write or message",
         run: crash::run,
     },
     Command {

@@ -75,7 +75,12 @@ const STEPS: &[Step] = &[
     Step {
         name: "crash",
         proves: "kill -9 loses no answered write and tears no transaction",
-        run: crash_rounds,
+        run: || crash::rounds("tables", CRASH_ROUNDS),
+    },
+    Step {
+        name: "crash-queues",
+        proves: "kill -9 loses no message, and gives none to two or too late or out of order",
+        run: || crash::rounds("queues", CRASH_ROUNDS),
     },
     Step {
         name: "fuzz",
@@ -167,10 +172,6 @@ fn simulation() -> Result {
 fn twins(front: &str) -> Result {
     conformance::judge(front, Sdk::Python, "azurite")?;
     conformance::judge(front, Sdk::Js, "azurite")
-}
-
-fn crash_rounds() -> Result {
-    crash::rounds(CRASH_ROUNDS)
 }
 
 fn fuzzed_requests() -> Result {

@@ -3,6 +3,7 @@
 
 pub mod client;
 pub mod options;
+pub mod queues;
 pub mod server;
 
 /// What went wrong, for a person to read.

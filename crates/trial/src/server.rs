@@ -19,6 +19,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 pub struct Server {
     child: Child,
     address: SocketAddr,
+    /// What the ready file says.
+    ready: String,
     log: PathBuf,
 }
 
@@ -39,16 +41,17 @@ impl Server {
             .spawn()
             .map_err(|error| format!("{}: {error}", binary.display()))?;
         let unknown = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut server = Self { child, address: unknown, log };
-        server.address = server.wait_until_ready(&ready)?;
+        let mut server = Self { child, address: unknown, ready: String::new(), log };
+        server.ready = server.wait_until_ready(&ready)?;
+        server.address = server.endpoint("tables")?;
         Ok(server)
     }
 
-    fn wait_until_ready(&mut self, ready: &Path) -> Result<SocketAddr> {
+    fn wait_until_ready(&mut self, ready: &Path) -> Result<String> {
         let start = Instant::now();
         while start.elapsed() < START_WAIT {
             if let Ok(text) = std::fs::read_to_string(ready) {
-                return address(&text).ok_or(format!("no Tables endpoint in: {text}"));
+                return Ok(text);
             }
             if let Ok(Some(status)) = self.child.try_wait() {
                 return Err(self.failure(&format!("ended at its start: {status}")));
@@ -58,8 +61,19 @@ impl Server {
         Err(self.failure("was not ready in time"))
     }
 
+    /// Where Tables listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where Queues listens.
+    pub fn queue_address(&self) -> Result<SocketAddr> {
+        self.endpoint("queues")
+    }
+
+    fn endpoint(&self, front: &str) -> Result<SocketAddr> {
+        let address = endpoint(&self.ready, front);
+        address.ok_or(format!("no endpoint of {front} in: {}", self.ready))
     }
 
     /// How much memory the process has, in KiB.
@@ -120,10 +134,10 @@ pub fn resident_kib(process: &Child) -> Result<u64> {
     word.and_then(|word| word.parse().ok()).ok_or(format!("no VmRSS in {path}"))
 }
 
-/// Where the ready file says that Tables listens.
-fn address(ready: &str) -> Option<SocketAddr> {
+/// Where the ready file says that a front listens.
+fn endpoint(ready: &str, front: &str) -> Option<SocketAddr> {
     let ready: serde_json::Value = serde_json::from_str(ready).ok()?;
-    ready["endpoints"]["tables"].as_str()?.strip_prefix("http://")?.parse().ok()
+    ready["endpoints"][front].as_str()?.strip_prefix("http://")?.parse().ok()
 }
 
 /// Fails with what `lazuli fsck` says unless it finds nothing.

@@ -3,17 +3,21 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use lazuli_bench::compare::{Options, Result, tables};
+use lazuli_bench::compare::{Front, Options, Result, queues, tables};
 
 const ENTITIES: u64 = 1_000_000;
 const ENTITIES_FEW: u64 = 10_000;
 const SECONDS: u64 = 4;
 
 fn main() -> ExitCode {
-    match options().and_then(|options| tables::run(&options)) {
-        Ok(report) => {
+    let measured = options().and_then(|options| match options.front {
+        Front::Queues => queues::run(&options).map(|report| (report.to_string(), report.is_met())),
+        Front::Tables => tables::run(&options).map(|report| (report.to_string(), report.is_met())),
+    });
+    match measured {
+        Ok((report, is_met)) => {
             println!("{report}");
-            if report.is_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+            if is_met { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
         Err(message) => {
             eprintln!("compare: {message}");
@@ -33,7 +37,13 @@ fn options() -> Result<Options> {
         let text = value(name).map_or(Ok(or), |text| text.parse());
         text.map_err(|_| format!("{name} needs a number"))
     };
+    let front = match value("--front").as_deref() {
+        Some("queues") => Front::Queues,
+        Some("tables") => Front::Tables,
+        _ => return Err("--front needs the name of a front".to_owned()),
+    };
     Ok(Options {
+        front,
         binary: path("--binary")?,
         azurite: path("--azurite")?,
         folder: path("--folder")?,

@@ -20,7 +20,7 @@ pub(super) trait Requests {
     fn write(&mut self, turn: u64, request: &mut Vec<u8>);
 
     /// Whether this is what the service answers to it.
-    fn is_expected(&self, status: u16, body: &[u8]) -> bool;
+    fn is_expected(&mut self, status: u16, body: &[u8]) -> bool;
 }
 
 /// One figure of one server.

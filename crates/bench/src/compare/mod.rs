@@ -2,10 +2,11 @@
 //! same load generator, in turns. Run by `cargo xtask bench-compare FRONT`.
 //!
 //! `server` starts, watches and ends the two; `connection` is one HTTP connection; `load` keeps many of them busy;
-//! `report` is the table with its bounds. What is sent is a front's own: `tables`.
+//! `report` is the table with its bounds. What is sent is a front's own: `queues`, `tables`.
 
 mod connection;
 mod load;
+pub mod queues;
 mod report;
 mod server;
 mod signature;
@@ -17,9 +18,17 @@ use std::time::Duration;
 /// What went wrong, for a person to read.
 pub type Result<T = ()> = std::result::Result<T, String>;
 
+/// The front that is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Front {
+    Queues,
+    Tables,
+}
+
 /// What is compared, and how long.
 #[derive(Clone, Debug)]
 pub struct Options {
+    pub front: Front,
     /// Our program.
     pub binary: PathBuf,
     /// The emulator's script, for `node`.
@@ -28,7 +37,7 @@ pub struct Options {
     pub folder: PathBuf,
     /// How long one figure is measured.
     pub time: Duration,
-    /// The size of the large table, and of the small one that it is compared with.
+    /// The size of the large table or queue, and of the small table that it is compared with.
     pub entities: u64,
     pub entities_few: u64,
     /// Only the operation of this name, without the bounds of all others.

@@ -25,6 +25,9 @@ pub(super) struct Row {
 }
 
 impl Row {
+    pub(super) const HEAD: &str = "| operation | ours/s | peer/s | times | bound | ours/CPU s | peer/CPU s | times | \
+         ours p50/p99 ms | peer p50/p99 ms | |\n|---|---|---|---|---|---|---|---|---|---|---|";
+
     fn times(&self) -> f64 {
         self.ours.per_second / self.peer.per_second
     }
@@ -33,7 +36,7 @@ impl Row {
         self.ours.per_cpu / self.peer.per_cpu
     }
 
-    fn is_met(&self) -> bool {
+    pub(super) fn is_met(&self) -> bool {
         self.times() >= self.bound.0
     }
 }
@@ -88,6 +91,18 @@ impl Growth {
     fn times_cpu(&self) -> f64 {
         median(self.few.iter().zip(&self.many).map(|(few, many)| few.per_cpu / many.per_cpu))
     }
+
+    pub(super) fn is_met(&self) -> bool {
+        self.times() <= GROWTH_MAX
+    }
+}
+
+impl fmt::Display for Growth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (times, cpu) = (self.times(), self.times_cpu());
+        let (name, met) = (&self.name, verdict(self.is_met()));
+        write!(f, "{name}, many entities against few: {times:.2}x, CPU {cpu:.2}x {met}")
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -119,7 +134,7 @@ impl Report {
         self.rows.iter().all(Row::is_met)
             && self.start_share() <= START_SHARE_MAX
             && self.memories().iter().all(|(_, memory)| memory.is_met())
-            && self.growth.iter().all(|growth| growth.times() <= GROWTH_MAX)
+            && self.growth.iter().all(Growth::is_met)
     }
 }
 
@@ -135,11 +150,7 @@ impl Memory {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "| operation | ours/s | peer/s | times | bound | ours/CPU s | peer/CPU s | times | \
-             ours p50/p99 ms | peer p50/p99 ms | |\n|---|---|---|---|---|---|---|---|---|---|---|"
-        )?;
+        writeln!(f, "{}", Row::HEAD)?;
         for row in &self.rows {
             writeln!(f, "{row}")?;
         }
@@ -156,9 +167,7 @@ impl fmt::Display for Report {
         }
         writeln!(f, "full: {} entities, peer {}", self.entities, self.entities_peer)?;
         for growth in &self.growth {
-            let (times, cpu) = (growth.times(), growth.times_cpu());
-            let (name, met) = (&growth.name, verdict(times <= GROWTH_MAX));
-            writeln!(f, "{name}, many entities against few: {times:.2}x, CPU {cpu:.2}x {met}")?;
+            writeln!(f, "{growth}")?;
         }
         Ok(())
     }

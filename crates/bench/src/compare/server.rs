@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use lazuli_trial::server::resident_kib;
 
-use super::{Options, Result};
+use super::{Front, Options, Result};
 
 /// How long a server may take to start with the data that it has.
 const START_WAIT: Duration = Duration::from_secs(120);
@@ -101,17 +101,23 @@ fn command(kind: Kind, options: &Options, folder: &Path, address: SocketAddr) ->
         let mut command = Command::new("node");
         command.arg(&options.azurite).args(["--silent", "--loose", "--skipApiVersionCheck"]);
         command.arg("--disableTelemetry").arg("--location").arg(folder.join("data"));
-        command.args(["--tablePort", &port]);
-        for other in ["--blobPort", "--queuePort"] {
-            command.args([other, &free_address()?.port().to_string()]);
+        for (name, front) in [
+            ("--blobPort", None),
+            ("--queuePort", Some(Front::Queues)),
+            ("--tablePort", Some(Front::Tables)),
+        ] {
+            let other = free_address()?.port().to_string();
+            command.args([name, if front == Some(options.front) { &port } else { &other }]);
         }
         return Ok(command);
     }
     let durability = if kind == Kind::Relaxed { "relaxed" } else { "synced" };
     let mut command = Command::new(&options.binary);
     command.arg("serve").arg("--data").arg(folder.join("data"));
-    command.args(["--queue-port", "0", "--table-port", &port, "--admin-port", "0"]);
-    command.args(["--durability", durability]);
+    for (name, front) in [("--queue-port", Front::Queues), ("--table-port", Front::Tables)] {
+        command.args([name, if front == options.front { &port } else { "0" }]);
+    }
+    command.args(["--admin-port", "0", "--durability", durability]);
     Ok(command)
 }
 

@@ -155,7 +155,7 @@ impl Requests for TableRequests {
         }
     }
 
-    fn is_expected(&self, status: u16, body: &[u8]) -> bool {
+    fn is_expected(&mut self, status: u16, body: &[u8]) -> bool {
         match self.operation {
             Operation::Bare => status >= 400,
             Operation::Insert | Operation::Merge => status == 204,

@@ -1,0 +1,131 @@
+//! Queues against Azurite: what is measured, in which order, and the bounds.
+
+mod requests;
+
+use std::fmt;
+
+use super::load::{self, Figure};
+use super::report::{Bound, Growth, Row};
+use super::server::{Kind, Server};
+use super::{Options, Result};
+use requests::{Operation, QueueRequests};
+
+const CONNECTIONS: [usize; 3] = [1, 16, 64];
+/// At this many the bounds are set.
+const CONNECTIONS_BOUND: usize = 16;
+/// How often the short and the long queue take turns.
+const GROWTH_ROUNDS: usize = 3;
+/// Messages of the short queue.
+const FEW: u64 = 1_000;
+/// The backlog that the emulator works off: more would take it minutes for a few messages.
+const BACKLOG_PEER: u64 = 10_000;
+/// Ours, which must last for as long as is measured.
+const BACKLOG_PER_SECOND: u64 = 25_000;
+
+const OPERATIONS: [Operation; 3] = [Operation::Put, Operation::Cycle, Operation::GetDelete];
+
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    rows: Vec<Row>,
+    growth: Vec<Growth>,
+}
+
+impl Report {
+    pub fn is_met(&self) -> bool {
+        self.rows.iter().all(Row::is_met) && self.growth.iter().all(Growth::is_met)
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", Row::HEAD)?;
+        for row in &self.rows {
+            writeln!(f, "{row}")?;
+        }
+        writeln!(f)?;
+        for growth in &self.growth {
+            writeln!(f, "{growth}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Measures everything. The report says whether the bounds are met.
+pub fn run(options: &Options) -> Result<Report> {
+    let mut report = Report::default();
+    let ours = Server::start(Kind::Synced, options, &options.folder.join("ours"))?;
+    let peer = Server::start(Kind::Azurite, options, &options.folder.join("peer"))?;
+    for connections in CONNECTIONS {
+        for operation in OPERATIONS.into_iter().filter(|it| options.wants(it.name())) {
+            // The emulator first, ours right after it, so that whatever else the machine does hits both.
+            let theirs = measure(operation, connections, options, &peer, BACKLOG_PEER)?;
+            let backlog = BACKLOG_PER_SECOND * (options.time.as_secs() + 1);
+            let figure = measure(operation, connections, options, &ours, backlog)?;
+            let name = format!("{}, {connections} connections", operation.name());
+            let bound = bound(operation, connections);
+            let row = Row { name, bound, ours: figure, peer: theirs };
+            eprintln!("{row}");
+            report.rows.push(row);
+        }
+    }
+    drop(peer);
+    if options.only.is_none() {
+        growth(options, &ours, &mut report)?;
+    }
+    Ok(report)
+}
+
+/// What is asked of this front, as a multiple of the emulator's.
+fn bound(operation: Operation, connections: usize) -> Bound {
+    Bound(match (operation, connections) {
+        (Operation::Put | Operation::Cycle, CONNECTIONS_BOUND) => 5.0,
+        (Operation::GetDelete, CONNECTIONS_BOUND) => 100.0,
+        _ => 0.0,
+    })
+}
+
+/// One figure, on a queue of its own: what was put before must not weigh on it.
+fn measure(
+    operation: Operation,
+    connections: usize,
+    options: &Options,
+    server: &Server,
+    backlog: u64,
+) -> Result<Figure> {
+    let messages = if operation == Operation::GetDelete { backlog } else { 0 };
+    let queue = requests::fill(server, messages)?;
+    figure(operation, connections, options, server, &queue)
+}
+
+fn figure(
+    operation: Operation,
+    connections: usize,
+    options: &Options,
+    server: &Server,
+    queue: &str,
+) -> Result<Figure> {
+    server.settle();
+    let made = || Ok(QueueRequests::new(operation, queue));
+    let mut figure = load::run(server, connections, options.time, made)?;
+    figure.per_second /= operation.requests();
+    figure.per_cpu /= operation.requests();
+    Ok(figure)
+}
+
+/// The same requests to a queue in which few messages wait and to one in which many do, in turns.
+fn growth(options: &Options, few: &Server, report: &mut Report) -> Result {
+    let many = Server::start(Kind::Synced, options, &options.folder.join("large"))?;
+    let short = requests::fill(few, FEW)?;
+    let long = requests::fill(&many, options.entities)?;
+    for operation in [Operation::Put, Operation::Cycle] {
+        let (mut small, mut large) = (Vec::new(), Vec::new());
+        for _ in 0..GROWTH_ROUNDS {
+            for (server, queue, figures) in [(few, &short, &mut small), (&many, &long, &mut large)]
+            {
+                figures.push(figure(operation, CONNECTIONS_BOUND, options, server, queue)?);
+            }
+        }
+        report.growth.push(Growth { name: operation.name().to_owned(), few: small, many: large });
+    }
+    Ok(())
+}

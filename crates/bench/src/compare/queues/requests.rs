@@ -1,0 +1,190 @@
+//! The requests of each operation, as the SDKs send them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use lazuli_trial::queues::{self, Received};
+
+use crate::compare::Result;
+use crate::compare::connection::Connection;
+use crate::compare::load::Requests;
+use crate::compare::server::Server;
+
+/// About as long as a job description is.
+const TEXT_BYTES: usize = 200;
+/// Longer than a figure takes.
+const HIDDEN_SECONDS: u64 = 600;
+/// As long as messages live unless somebody says otherwise.
+const LIVES_SECONDS: u64 = 7 * 24 * 60 * 60;
+const FILL_CONNECTIONS: usize = 32;
+/// How long filling may take.
+const FILL_WAIT: Duration = Duration::from_secs(900);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    Put,
+    /// One message received and deleted, from a queue that has enough of them.
+    GetDelete,
+    /// One message put, one received, that one deleted.
+    Cycle,
+}
+
+impl Operation {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Put => "put",
+            Self::GetDelete => "get and delete",
+            Self::Cycle => "put, get and delete",
+        }
+    }
+
+    /// The requests of one piece of work.
+    pub(super) fn requests(self) -> f64 {
+        match self {
+            Self::Put => 1.0,
+            Self::GetDelete => 2.0,
+            Self::Cycle => 3.0,
+        }
+    }
+}
+
+/// What a connection asks for next.
+#[derive(Clone, Debug)]
+enum Next {
+    Put,
+    Get,
+    Delete(Received),
+}
+
+/// What one connection sends.
+pub(super) struct QueueRequests {
+    operation: Operation,
+    queue: String,
+    next: Next,
+}
+
+impl QueueRequests {
+    pub(super) fn new(operation: Operation, queue: &str) -> Self {
+        let mut requests = Self { operation, queue: queue.to_owned(), next: Next::Put };
+        requests.begin();
+        requests
+    }
+
+    fn begin(&mut self) {
+        self.next = match self.operation {
+            Operation::Put | Operation::Cycle => Next::Put,
+            Operation::GetDelete => Next::Get,
+        };
+    }
+}
+
+impl Requests for QueueRequests {
+    fn write(&mut self, _: u64, request: &mut Vec<u8>) {
+        let bytes = match &self.next {
+            Next::Put => put(&self.queue),
+            Next::Get => queues::get(&self.queue, 1, HIDDEN_SECONDS),
+            Next::Delete(message) => queues::delete(&self.queue, &message.id, &message.receipt),
+        };
+        request.extend_from_slice(&bytes);
+    }
+
+    fn is_expected(&mut self, status: u16, body: &[u8]) -> bool {
+        match (&self.next, status) {
+            (Next::Put, 201) if self.operation == Operation::Cycle => self.next = Next::Get,
+            (Next::Put, 201) => {}
+            (Next::Get, 200) => match read(body) {
+                Some(message) => self.next = Next::Delete(message),
+                None => return false,
+            },
+            (Next::Delete(_), 204) => self.begin(),
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// The one message of an answer, whose body may have come in chunks.
+fn read(body: &[u8]) -> Option<Received> {
+    let start = body.iter().position(|byte| *byte == b'<')?;
+    let end = body.iter().rposition(|byte| *byte == b'>')?;
+    queues::messages(body.get(start..=end)?).ok()?.pop()
+}
+
+fn put(queue: &str) -> Vec<u8> {
+    const { assert!(TEXT_BYTES > 0) };
+    queues::put(queue, &"x".repeat(TEXT_BYTES), Some(LIVES_SECONDS))
+}
+
+/// Makes a queue that there is not yet, with so many messages in it.
+pub(super) fn fill(server: &Server, messages: u64) -> Result<String> {
+    static QUEUES: AtomicU64 = AtomicU64::new(0);
+    let queue = format!("queue-{}", QUEUES.fetch_add(1, Ordering::Relaxed));
+    queues::create_at(server.address, &queue)?;
+    let left = AtomicU64::new(messages);
+    let end = Instant::now() + FILL_WAIT;
+    let work = async || {
+        let mut connection = Connection::open(server.address).await?;
+        let take = |left: u64| left.checked_sub(1);
+        while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
+            if Instant::now() > end {
+                return Err(format!("{messages} messages were not put in time"));
+            }
+            let (status, body) = connection.exchange(&put(&queue)).await?;
+            if status != 201 {
+                return Err(format!("put: {status} {}", String::from_utf8_lossy(body)));
+            }
+        }
+        Ok(())
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
+    runtime.block_on(async {
+        let workers: Vec<_> = (0..FILL_CONNECTIONS).map(|_| work()).collect();
+        all(workers).await
+    })?;
+    Ok(queue)
+}
+
+/// Waits for all of them, and answers the first failure.
+async fn all(work: Vec<impl Future<Output = Result>>) -> Result {
+    let mut running: Vec<_> = work.into_iter().map(|one| Some(Box::pin(one))).collect();
+    std::future::poll_fn(|context| {
+        let mut is_done = true;
+        for slot in &mut running {
+            let Some(one) = slot else { continue };
+            match one.as_mut().poll(context) {
+                std::task::Poll::Ready(Ok(())) => *slot = None,
+                std::task::Poll::Ready(Err(error)) => return std::task::Poll::Ready(Err(error)),
+                std::task::Poll::Pending => is_done = false,
+            }
+        }
+        if is_done { std::task::Poll::Ready(Ok(())) } else { std::task::Poll::Pending }
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cycle_deletes_what_it_received() {
+        let mut requests = QueueRequests::new(Operation::Cycle, "q");
+        let answer = b"1a\r\n<?xml version=\"1.0\"?><QueueMessagesList><QueueMessage>\
+            <MessageId>id</MessageId><PopReceipt>r+/=</PopReceipt><DequeueCount>1</DequeueCount>\
+            <MessageText>x</MessageText></QueueMessage></QueueMessagesList>\r\n0\r\n\r\n";
+        let mut sent = Vec::new();
+        for (status, body) in [(201, &b""[..]), (200, answer), (204, b""), (201, b"")] {
+            let mut request = Vec::new();
+            requests.write(0, &mut request);
+            let line = request.split(|byte| *byte == b'\r').next().unwrap_or_default();
+            sent.push(String::from_utf8_lossy(line).into_owned());
+            assert!(requests.is_expected(status, body), "{status}");
+        }
+        assert!(sent[0].starts_with("POST ") && sent[1].starts_with("GET "));
+        let delete = "DELETE /devstoreaccount1/q/messages/id?popreceipt=r%2B%2F%3D HTTP/1.1";
+        assert_eq!(sent[2], delete);
+        assert!(sent[3].starts_with("POST "));
+        assert!(!requests.is_expected(200, b"<QueueMessagesList/>"), "an empty answer is none");
+    }
+}
