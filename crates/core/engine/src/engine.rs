@@ -131,7 +131,7 @@ impl Engine {
         let done = self.heard(placed.shard, answer)?;
         // Hashed routes have no end to land at, and those of a list are listed one by one.
         if done.inserted && container.kind == MapKind::Range {
-            self.watches.note(container.id, placed.partition, route, now);
+            self.watches.note(&container, placed.partition, route, now);
         }
         Ok(done.output)
     }

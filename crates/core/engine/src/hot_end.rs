@@ -4,12 +4,17 @@
 //! many there are. A watch keeps the highest and the lowest route and counts the inserts that land there. Writers that
 //! run side by side come out of order, so the bound that counts is the end as it was a while ago: an insert that is a
 //! few places late is at the end all the same.
+//!
+//! Keys of several parts are watched group by group: those that share all parts but the last, such as the names of one
+//! container of blobs, have ends of their own.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use lazuli_shardmap::{ContainerId, PartitionId};
+use bytes::Bytes;
+use lazuli_shardmap::route::hashed_slice;
+use lazuli_shardmap::{Container, ContainerId, PartitionId};
 
 /// Fewer inserts than this say nothing.
 pub const INSERTS_LEAST: u64 = 1_000;
@@ -23,9 +28,11 @@ pub const LATE_MAX: u64 = 128;
 const WINDOW_INSERTS: u64 = 16_384;
 /// Routes are compared up to here; longer ones that begin alike count as one.
 const ROUTE_BYTES_KEPT: usize = 128;
-/// Containers that are watched at a time, about a kilobyte each; one more has to wait until another is idle.
-const CONTAINERS_WATCHED_MAX: usize = 4_096;
-/// After this long without an insert a container is idle.
+/// Groups of keys that are watched at a time, about a kilobyte each; one more has to wait until another is idle.
+const GROUPS_WATCHED_MAX: usize = 4_096;
+/// In so many slices inserts are counted as they would be spread if their keys were hashed.
+pub const HASHED_SLICES: u16 = 16;
+/// After this long without an insert a group is idle.
 const IDLE_AFTER: Duration = Duration::from_secs(600);
 /// How often idle ones are looked for when there are too many.
 const LOOK_INTERVAL: Duration = Duration::from_secs(10);
@@ -41,6 +48,8 @@ pub enum End {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HotEnd {
     pub container: ContainerId,
+    /// The encoded parts that the keys share; nothing for keys of one part.
+    pub group: Bytes,
     pub end: End,
     pub inserts: u64,
     /// How many of them landed at the end: at or beyond every key that was more than [`LATE_MAX`] inserts old.
@@ -51,6 +60,8 @@ pub struct HotEnd {
     pub partition: PartitionId,
     /// Inserts into the partition that held the end when they were made.
     pub in_partition: u64,
+    /// What the busiest of [`HASHED_SLICES`] would have taken of them if the keys were hashed.
+    pub busiest_slice: u64,
     /// When the first of these inserts was made, as the engine's uptime.
     pub since: Duration,
 }
@@ -70,6 +81,7 @@ struct Window {
     inserts: u64,
     low: Tally,
     high: Tally,
+    slices: [u64; HASHED_SLICES as usize],
 }
 
 /// The outermost route at one end.
@@ -122,7 +134,7 @@ fn copy(kept: &mut Vec<u8>, route: &[u8]) {
     kept.extend_from_slice(route);
 }
 
-/// The inserts of one container.
+/// The inserts of one group of keys.
 struct Watch {
     low: Extreme,
     high: Extreme,
@@ -146,6 +158,7 @@ impl Watch {
     }
 
     fn note(&mut self, route: &[u8], partition: PartitionId, now: Duration) {
+        let slice = usize::from(hashed_slice(route, HASHED_SLICES));
         let route = &route[..route.len().min(ROUTE_BYTES_KEPT)];
         self.last_insert = now;
         if self.seen == 0 {
@@ -160,6 +173,7 @@ impl Watch {
             window.since = now;
         }
         window.inserts += 1;
+        window.slices[slice] += 1;
         self.low.take(route, partition, &mut window.low);
         self.high.take(route, partition, &mut window.high);
         if self.seen.is_multiple_of(LATE_MAX) {
@@ -173,16 +187,20 @@ impl Watch {
     }
 
     /// The end at which inserts land, if they do.
-    fn hot_end(&self, container: ContainerId) -> Option<HotEnd> {
+    fn hot_end(&self, container: ContainerId, group: &[u8]) -> Option<HotEnd> {
         let (last, now) = (&self.last_window, &self.window);
+        let slices = last.slices.iter().zip(&now.slices).map(|(last, now)| last + now);
+        let busiest_slice = slices.max().unwrap_or(0);
         let found = |extreme: &Extreme, last_tally: Tally, tally: Tally| HotEnd {
             container,
+            group: Bytes::copy_from_slice(group),
             end: extreme.end,
             inserts: last.inserts + now.inserts,
             at_end: last_tally.at_end + tally.at_end,
             moves: last_tally.moves + tally.moves,
             partition: extreme.partition,
             in_partition: last_tally.in_partition + tally.in_partition,
+            busiest_slice,
             since: if last.inserts > 0 { last.since } else { now.since },
         };
         let ends = [found(&self.low, last.low, now.low), found(&self.high, last.high, now.high)];
@@ -198,13 +216,15 @@ impl HotEnd {
     }
 }
 
-/// All containers that are watched.
+/// All groups of keys that are watched.
 #[derive(Default)]
 pub(crate) struct Watches(Mutex<Watched>);
 
 #[derive(Default)]
 struct Watched {
-    watches: BTreeMap<ContainerId, Watch>,
+    groups: BTreeMap<ContainerId, BTreeMap<Vec<u8>, Watch>>,
+    /// How many groups there are in all containers.
+    count: usize,
     /// When there are too many, idle ones are not looked for before this.
     look_again: Duration,
 }
@@ -215,39 +235,63 @@ impl Watches {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Notes that something was inserted here. `now` is the engine's uptime.
+    /// Notes that something was inserted into a container on a range map. `now` is the engine's uptime.
     pub(crate) fn note(
         &self,
-        container: ContainerId,
+        container: &Container,
         partition: PartitionId,
         route: &[u8],
         now: Duration,
     ) {
-        let mut watched = self.watched();
-        if let Some(watch) = watched.watches.get_mut(&container) {
-            watch.note(route, partition, now);
-        } else if watched.has_room(now) {
-            watched.watches.entry(container).or_insert_with(Watch::new).note(route, partition, now);
-        }
+        let group = container.key.leading(route);
+        self.watched().note(container.id, group, partition, route, now);
     }
 
     pub(crate) fn forget(&self, container: ContainerId) {
-        self.watched().watches.remove(&container);
+        let mut watched = self.watched();
+        let gone = watched.groups.remove(&container).map_or(0, |groups| groups.len());
+        watched.count -= gone;
     }
 
     pub(crate) fn hot_ends(&self) -> Vec<HotEnd> {
         let watched = self.watched();
-        watched.watches.iter().filter_map(|(id, watch)| watch.hot_end(*id)).collect()
+        let all = watched.groups.iter().flat_map(|(id, groups)| {
+            groups.iter().filter_map(|(group, watch)| watch.hot_end(*id, group))
+        });
+        all.collect()
     }
 }
 
 impl Watched {
+    fn note(
+        &mut self,
+        container: ContainerId,
+        group: &[u8],
+        partition: PartitionId,
+        route: &[u8],
+        now: Duration,
+    ) {
+        let known = self.groups.get_mut(&container).and_then(|groups| groups.get_mut(group));
+        if let Some(watch) = known {
+            watch.note(route, partition, now);
+        } else if self.has_room(now) {
+            let mut watch = Watch::new();
+            watch.note(route, partition, now);
+            self.groups.entry(container).or_default().insert(group.to_vec(), watch);
+            self.count += 1;
+        }
+    }
+
     fn has_room(&mut self, now: Duration) -> bool {
-        if self.watches.len() >= CONTAINERS_WATCHED_MAX && now >= self.look_again {
-            self.watches.retain(|_, watch| now < watch.last_insert + IDLE_AFTER);
+        if self.count >= GROUPS_WATCHED_MAX && now >= self.look_again {
+            for groups in self.groups.values_mut() {
+                groups.retain(|_, watch| now < watch.last_insert + IDLE_AFTER);
+            }
+            self.groups.retain(|_, groups| !groups.is_empty());
+            self.count = self.groups.values().map(BTreeMap::len).sum();
             self.look_again = now + LOOK_INTERVAL;
         }
-        self.watches.len() < CONTAINERS_WATCHED_MAX
+        self.count < GROUPS_WATCHED_MAX
     }
 }
 
@@ -264,7 +308,7 @@ mod tests {
             let now = Duration::from_secs(second as u64);
             watch.note(&key.to_be_bytes(), PartitionId(1), now);
         }
-        watch.hot_end(CONTAINER)
+        watch.hot_end(CONTAINER, &[])
     }
 
     /// Numbers without order, the same in every run.
@@ -278,12 +322,21 @@ mod tests {
     fn keys_that_grow_are_found_at_the_high_end_with_the_evidence() {
         let found = watch(0..ENOUGH).unwrap();
         let since = Duration::from_secs(2 * LATE_MAX);
-        let (container, partition) = (CONTAINER, PartitionId(1));
-        let (inserts, at_end, moves, in_partition) = (1_000, 1_000, 1_000, 1_000);
-        let end = End::High;
-        let expected =
-            HotEnd { container, end, inserts, at_end, moves, partition, in_partition, since };
+        let expected = HotEnd {
+            container: CONTAINER,
+            group: Bytes::new(),
+            end: End::High,
+            inserts: 1_000,
+            at_end: 1_000,
+            moves: 1_000,
+            partition: PartitionId(1),
+            in_partition: 1_000,
+            busiest_slice: found.busiest_slice,
+            since,
+        };
         assert_eq!(found, expected);
+        // Even slices would have 62 each.
+        assert!((63..100).contains(&found.busiest_slice), "{}", found.busiest_slice);
     }
 
     #[test]
@@ -337,19 +390,39 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_containers_is_bounded_and_idle_ones_give_way() {
-        let watches = Watches::default();
-        let most = u32::try_from(CONTAINERS_WATCHED_MAX).unwrap();
-        let insert = |container: u32, now| {
-            watches.note(ContainerId(container), PartitionId(1), b"key", now);
-            watches.watched().watches.len()
-        };
-        for container in 0..most {
-            insert(container, Duration::ZERO);
+    fn groups_that_grow_side_by_side_are_each_found() {
+        let mut watched = Watched::default();
+        for second in 0..2 * ENOUGH {
+            let now = Duration::from_secs(second);
+            let mut note = |group: &[u8], key: u64| {
+                let route = [group, &key.to_be_bytes()].concat();
+                watched.note(CONTAINER, group, PartitionId(1), &route, now);
+            };
+            note(b"grows", second);
+            note(b"shrinks", u64::MAX - second);
+            note(b"scatters", scattered(second));
         }
-        assert_eq!(insert(most, IDLE_AFTER / 2), CONTAINERS_WATCHED_MAX);
-        assert!(!watches.watched().watches.contains_key(&ContainerId(most)));
+        let watches = Watches(Mutex::new(watched));
+        let found: Vec<_> = watches.hot_ends().into_iter().map(|it| (it.group, it.end)).collect();
+        assert_eq!(found, [("grows".into(), End::High), ("shrinks".into(), End::Low)]);
+        watches.forget(CONTAINER);
+        assert_eq!((watches.hot_ends(), watches.watched().count), (Vec::new(), 0));
+    }
+
+    #[test]
+    fn the_number_of_groups_is_bounded_and_idle_ones_give_way() {
+        let mut watched = Watched::default();
+        let most = u32::try_from(GROUPS_WATCHED_MAX).unwrap();
+        let mut insert = |number: u32, now| {
+            let (container, group) = (ContainerId(number / 2), [number as u8 % 2]);
+            watched.note(container, &group, PartitionId(1), b"key", now);
+            (watched.count, watched.groups.contains_key(&container))
+        };
+        for number in 0..most {
+            insert(number, Duration::ZERO);
+        }
+        assert_eq!(insert(most, IDLE_AFTER / 2), (GROUPS_WATCHED_MAX, false));
         insert(0, IDLE_AFTER / 2);
-        assert_eq!(insert(most, IDLE_AFTER), 2);
+        assert_eq!(insert(most, IDLE_AFTER), (2, true));
     }
 }

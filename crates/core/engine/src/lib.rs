@@ -45,7 +45,7 @@ pub use fanout::{
     Continuation, FanOut, FanOutPage, ItemScan, Missing, OnFailure, Order, PartitionScan, RowPage,
 };
 pub use hot::{HOT_KEYS_MAX, HotKey};
-pub use hot_end::{End, HotEnd, INSERTS_LEAST, LATE_MAX};
+pub use hot_end::{End, HASHED_SLICES, HotEnd, INSERTS_LEAST, LATE_MAX};
 pub use item::{Item, ItemKey};
 pub use lsn::Lsn;
 pub use settings::Settings;

@@ -78,6 +78,13 @@ pub fn virtual_shard(mut route: &[u8]) -> Option<u16> {
     (route.len() >= HASH_BYTES).then(|| route.get_u16() >> VIRTUAL_SHIFT)
 }
 
+/// In which of so many equal slices of a hash map the key of this route of a range map would be.
+pub fn hashed_slice(route: &[u8], slices: u16) -> u16 {
+    let hash = u128::from(xxh3_64(route));
+    // Below `slices`, because the hash is below 2^64.
+    ((hash * u128::from(slices)) >> 64) as u16
+}
+
 /// All routes of these virtual shards of a hash map. Refuses none at all, and what is not there.
 pub fn virtual_routes(shards: Range<u16>) -> Result<KeyRange> {
     if shards.is_empty() || shards.end > VIRTUAL_SHARDS {

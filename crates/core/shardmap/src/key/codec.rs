@@ -71,6 +71,19 @@ impl KeySchema {
         }
         Ok(bytes.split_at(length))
     }
+
+    /// The bytes of all parts but the last of an encoded key: what it shares with its neighbours. Nothing for keys of one
+    /// part, and for what is no key.
+    pub fn leading<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        let mut length = 0;
+        for key_type in &self.types()[..self.types().len() - 1] {
+            match part_bytes(*key_type, &bytes[length..]) {
+                Some(part) => length += part,
+                None => return &[],
+            }
+        }
+        &bytes[..length]
+    }
 }
 
 fn wrong_type(message: String) -> Error {

@@ -202,3 +202,15 @@ fn a_schema_has_one_to_eight_parts_of_known_types() {
     }
     assert_eq!(KeySchema::new([]).unwrap_err().code(), "key-schema");
 }
+
+#[test]
+fn the_leading_parts_are_all_but_the_last() {
+    let schema = KeySchema::new(vec![KeyType::Text, KeyType::Int64, KeyType::Text]).unwrap();
+    let key = |name: &str| schema.encode(&["a\0b".into(), KeyPart::Int64(7), name.into()]).unwrap();
+    let leading = schema.leading(&key("x")).to_vec();
+    assert_eq!(leading, schema.leading(&key("other")));
+    assert!(key("x").starts_with(&leading) && key("x").len() == leading.len() + 3);
+    assert_eq!(schema.leading(&leading[..4]), b"");
+    let one = KeySchema::one(KeyType::Text);
+    assert_eq!(one.leading(&one.encode(&["x".into()]).unwrap()), b"");
+}
