@@ -105,6 +105,7 @@ impl Shardlet<'_, '_> {
         conditions.check_write(Some(facts), Some(&record.lease), now_ms)?;
         record.check_changeable(now_ms)?;
         record.check_erasable(now_ms)?;
+        record.check_not_pending()?;
         record.lease.settle(now_ms);
         Ok(record)
     }

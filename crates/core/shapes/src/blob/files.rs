@@ -1,7 +1,7 @@
 //! Which block files the rows name: for the sweep after a crash, and for whoever checks everything.
 //!
-//! A file of an earlier process that no row of its owner names will never be named: rows are named in commits, uploads do not
-//! outlive their process, and what moves from one row to another does so in one commit, which one snapshot shows or not.
+//! A file of an earlier process that no row of its owner names will never be named: rows are named in commits, uploads do
+//! not outlive their process, and what moves from one row to another does so in one commit, which one snapshot shows or not.
 
 use std::collections::{BTreeMap, BTreeSet};
 

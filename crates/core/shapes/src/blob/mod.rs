@@ -4,8 +4,6 @@
 //! All blobs of an account are one container of the engine on a range map over container, generation and name, with one
 //! shardlet per blob; the account's containers are another. Small contents are rows, larger ones files beside the store.
 
-#![allow(dead_code, reason = "lists and copies use the rest")]
-
 mod address;
 mod append;
 mod block_list;
@@ -20,11 +18,17 @@ mod conditions;
 mod container;
 mod containers;
 mod copies;
+mod copy;
+mod copy_pieces;
+mod cursor;
 mod delete;
 mod files;
+mod find;
 mod garbage;
 mod lease;
 pub mod limits;
+mod list;
+mod list_containers;
 mod page_ranges;
 mod pages;
 mod pieces;
@@ -55,9 +59,13 @@ pub use collect::Collected;
 pub use conditions::{Conditions, Etags, TagTest};
 pub use container::{ContainerRecord, PublicAccess};
 pub use containers::NewBlobContainer;
+pub use copy::{COPY_AT_ONCE_BYTES_MAX, CopyOptions, CopySource};
 pub use delete::{DeleteOptions, DeleteOutcome, Snapshots};
 pub use files::{NamedFile, NamedFiles, Swept};
+pub use find::{FindTest, FoundBlob};
 pub use lease::{Lease, LeaseAction, LeaseState};
+pub use list::{Include, ListOptions, Listed, ListedBlob, Page};
+pub use list_containers::{ListContainers, ListedContainer};
 pub use page_ranges::PageRanges;
 pub use pages::{SequenceAction, SequenceConditions};
 pub use put::{NewBlob, Protection};

@@ -4,6 +4,7 @@ use lazuli_engine::{Error, Result, Transaction, Tx};
 
 use super::address::{BlobAddress, Past, Place, Which};
 use super::conditions::{Conditions, Facts};
+use super::garbage::Garbage;
 use super::lease::{Lease, LeaseAction};
 use super::place::no_blob;
 use super::put::Protection;
@@ -59,6 +60,11 @@ where
         if self.effect != Effect::Silent {
             record.changed = shardlet.lsn();
             record.lease.settle(now_ms);
+        }
+        if let Some(expires_ms) =
+            record.expires_ms.filter(|_| record.expires_ms != before.expires_ms)
+        {
+            shardlet.put_garbage(&Garbage::Due(expires_ms)).await?;
         }
         match past {
             Some((kind, time)) => shardlet.put_past(kind, time, &record).await?,

@@ -4,6 +4,7 @@ use lazuli_engine::{Error, Result, Transaction, Tx};
 
 use super::address::{BlobAddress, Place};
 use super::conditions::{Conditions, Facts};
+use super::garbage::Garbage;
 use super::limits::{PAGE_BLOB_BYTES_MAX, PAGE_BYTES};
 use super::pieces::Piece;
 use super::record::{
@@ -58,7 +59,12 @@ impl NewBlob {
 /// What is put.
 pub(super) enum Body {
     Bytes(Vec<Piece>),
-    Pages { length: u64, sequence_number: u64 },
+    /// What no piece covers is zeros.
+    Pages {
+        length: u64,
+        sequence_number: u64,
+        pieces: Vec<(u64, Piece)>,
+    },
 }
 
 /// Replaces whatever has the name.
@@ -71,6 +77,7 @@ pub(super) struct Put {
     pub(super) protection: Protection,
     pub(super) copy: Option<CopyState>,
     pub(super) is_sealed: bool,
+    pub(super) append_blocks: u32,
 }
 
 impl Transaction for Put {
@@ -79,22 +86,43 @@ impl Transaction for Put {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<BlobRecord> {
         let mut shardlet = Shardlet::new(tx, &self.place);
         let old = shardlet.replaceable(self.kind, &self.conditions, self.protection).await?;
-        let mut record = self.new.clone().record(self.kind, shardlet.lsn());
+        let mut record = self.record(&mut shardlet).await?;
+        shardlet.replace(old, &mut record, self.protection).await?;
+        Ok(record)
+    }
+}
+
+impl Put {
+    /// The new state, with the rows of its content.
+    pub(super) async fn record(&self, shardlet: &mut Shardlet<'_, '_>) -> Result<BlobRecord> {
+        let lsn = shardlet.lsn();
+        let mut record = self.new.clone().record(self.kind, lsn);
         record.copy.clone_from(&self.copy);
         record.is_sealed = self.is_sealed;
+        record.append_blocks = self.append_blocks;
         record.content = match &self.body {
-            Body::Bytes(pieces) => shardlet.store(pieces).await?,
-            Body::Pages { length, sequence_number } => {
+            Body::Bytes(pieces) => {
+                shardlet.share_repeated(pieces.iter()).await?;
+                shardlet.store(pieces).await?
+            }
+            Body::Pages { length, sequence_number, pieces } => {
                 record.sequence_number = *sequence_number;
-                ContentRef { id: shardlet.lsn().0, length: *length, form: Form::Pieces }
+                shardlet.share_repeated(pieces.iter().map(|(_, piece)| piece)).await?;
+                for (offset, piece) in pieces {
+                    let piece = Piece { since: lsn, ..piece.clone() };
+                    shardlet.tx.put(&self.place.piece(lsn.0, *offset), piece.encode()).await?;
+                }
+                ContentRef { id: lsn.0, length: *length, form: Form::Pieces }
             }
         };
         if self.kind == BlobKind::Append {
             // Rows of pieces follow one by one.
             record.content.form = Form::Pieces;
-            record.content.id = shardlet.lsn().0;
+            record.content.id = lsn.0;
         }
-        shardlet.replace(old, &mut record, self.protection).await?;
+        if let Some(expires_ms) = record.expires_ms {
+            shardlet.put_garbage(&Garbage::Due(expires_ms)).await?;
+        }
         Ok(record)
     }
 }
@@ -118,6 +146,7 @@ impl Shardlet<'_, '_> {
                 return Err(Error::exists(codes::BLOB_TYPE_MISMATCH, message));
             }
             found.check_changeable(now_ms)?;
+            found.check_not_pending()?;
             if !protection.versioning {
                 found.check_erasable(now_ms)?;
             }
@@ -197,6 +226,7 @@ impl Blobs {
             protection,
             copy: None,
             is_sealed: false,
+            append_blocks: 0,
         };
         self.commit(&content.place, put, content.files).await
     }
@@ -224,7 +254,7 @@ impl Blobs {
         protection: Protection,
     ) -> Result<BlobRecord> {
         check_page_length(length)?;
-        let body = Body::Pages { length, sequence_number };
+        let body = Body::Pages { length, sequence_number, pieces: Vec::new() };
         self.put_empty(address, BlobKind::Page, body, new, conditions, protection).await
     }
 
@@ -247,6 +277,7 @@ impl Blobs {
             protection,
             copy: None,
             is_sealed: false,
+            append_blocks: 0,
         };
         self.commit(&place, put, None).await
     }

@@ -4,7 +4,7 @@
 //! is named by pieces of contents and by blocks that wait; where more than one does, a row counts the further ones. What
 //! nothing names any more becomes a row of garbage, in the same transaction, and the collector does the rest.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lazuli_engine::{
     BlockId, Direction, Item, ItemKey, KeyRange, Lsn, PageLimit, Result, Space, Tx,
@@ -161,6 +161,20 @@ impl<'t, 'x> Shardlet<'t, 'x> {
         self.put_garbage(&Garbage::Content(content.id)).await
     }
 
+    /// Counts the files that more than one of these pieces names.
+    pub(super) async fn share_repeated(
+        &mut self,
+        pieces: impl Iterator<Item = &Piece>,
+    ) -> Result<()> {
+        let mut seen = BTreeSet::new();
+        for file in pieces.filter_map(Piece::file) {
+            if !seen.insert(file.id) {
+                self.share_file(file.id).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// One more piece names the file.
     pub(super) async fn share_file(&mut self, file: BlockId) -> Result<()> {
         self.change_count(&self.place.shared_file(file), true).await.map(|_| ())
@@ -204,6 +218,11 @@ impl<'t, 'x> Shardlet<'t, 'x> {
             self.tx.put(key, to.finish()).await?;
         }
         Ok(true)
+    }
+
+    /// Leaves room for the rows of garbage that this transaction wrote before.
+    pub(super) fn skip_garbage(&mut self) {
+        self.garbage_rows += 1 << 16;
     }
 
     pub(super) async fn put_garbage(&mut self, garbage: &Garbage) -> Result<()> {

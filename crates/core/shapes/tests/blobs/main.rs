@@ -6,7 +6,9 @@
 
 mod append;
 mod blocks;
+mod copies;
 mod files;
+mod lists;
 mod pages;
 mod states;
 mod whole;

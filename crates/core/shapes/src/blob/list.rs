@@ -1,0 +1,210 @@
+//! Lists of blobs: by name, with past states where they are wanted, or by groups of names up to a delimiter. A group is
+//! seen once and then passed over, however many names it has.
+
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use lazuli_engine::{
+    Container, Continuation, FanOut, KeyPart, KeyRange, KeySchema, KeyType, Lsn, OnFailure, Order,
+    PageLimit, PartitionScan, Result, RowPage, View, after_prefix,
+};
+
+use super::Blobs;
+use super::address::{ContainerAddress, Past, Which};
+use super::codec::damaged;
+use super::cursor::{LAST, Row, States, text_prefix};
+use super::place::names_of;
+use super::record::BlobRecord;
+use super::shardlet::past_of;
+
+/// The rows that a partition reads before it answers with what it has, listed or not.
+const EXAMINED_MAX: usize = 10_000;
+
+/// Which states a list has besides current ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Include {
+    pub snapshots: bool,
+    pub versions: bool,
+    /// What was deleted and can be restored, of the kinds that are listed.
+    pub deleted: bool,
+    /// Blobs that have blocks and no commit yet.
+    pub uncommitted: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct ListOptions {
+    pub prefix: String,
+    /// Where names share a beginning up to this text, behind the prefix, only the beginning is listed.
+    pub delimiter: Option<String>,
+    pub include: Include,
+    pub most: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listed {
+    Blob(Box<ListedBlob>),
+    /// A beginning that names share, with the delimiter at its end.
+    Prefix(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedBlob {
+    pub name: String,
+    /// Which state it is. A deleted blob is listed as the current one, with a record that says so.
+    pub which: Which,
+    pub record: BlobRecord,
+}
+
+/// A page of a list.
+#[derive(Debug)]
+pub struct Page<Entry> {
+    pub entries: Vec<Entry>,
+    /// Where the next page goes on, for the caller to bring back; none at the end.
+    pub next: Option<Bytes>,
+}
+
+impl Blobs {
+    /// A page of the blobs of a container, behind the place where the page before ended.
+    pub async fn list(
+        &self,
+        address: &ContainerAddress,
+        options: &ListOptions,
+        after: Option<&Bytes>,
+    ) -> Result<Page<Listed>> {
+        let found = self.find(address).await?;
+        let prefix = KeySchema::new(vec![KeyType::Text, KeyType::Int64])?;
+        let container = KeyPart::Text(address.container.clone());
+        let parts = [container, KeyPart::Int64(found.record.generation)];
+        let inside = found.blobs.kind.route(&prefix, &parts)?;
+        let start = text_prefix(&inside, &options.prefix);
+        let range = KeyRange::new(start.clone(), after_prefix(&start));
+        let now_ms = self.now_ms();
+        let scan = ListScan { blobs: found.blobs.clone(), inside, range, options, now_ms };
+        self.page_of_list(&found.blobs, &scan, &scan.range, options.most, after).await
+    }
+
+    /// Asks for one row more than wanted, so that the last page knows that it is the last.
+    pub(super) async fn page_of_list<Entry: Send>(
+        &self,
+        container: &Container,
+        scan: &impl PartitionScan<Row = (Bytes, Entry)>,
+        routes: &KeyRange,
+        most: usize,
+        after: Option<&Bytes>,
+    ) -> Result<Page<Entry>> {
+        let after = after.map(|after| Continuation::new(container.id, after.clone()));
+        let limit = PageLimit::items(most.max(1) + 1);
+        let request = FanOut { routes: routes.clone(), limit, on_failure: OnFailure::Fail };
+        let mut page = self.engine.fan_out(container.id, scan, &request, after.as_ref()).await?;
+        let mut next = page.next.map(|next| next.position().clone());
+        if page.rows.len() > most.max(1) {
+            page.rows.truncate(most.max(1));
+            next = page.rows.last().map(|(key, _)| key.clone());
+        }
+        let entries = page.rows.into_iter().map(|(_, entry)| entry).collect();
+        Ok(Page { entries, next })
+    }
+}
+
+struct ListScan<'a> {
+    blobs: Arc<Container>,
+    /// What the routes of all blobs of the container begin with.
+    inside: Bytes,
+    range: KeyRange,
+    options: &'a ListOptions,
+    now_ms: u64,
+}
+
+impl PartitionScan for ListScan<'_> {
+    type Row = (Bytes, Listed);
+
+    fn order(&self) -> Order {
+        Order::ByRoute
+    }
+
+    async fn page(
+        &self,
+        view: &View,
+        after: Option<&Bytes>,
+        limit: PageLimit,
+    ) -> Result<RowPage<Self::Row>> {
+        let include = self.options.include;
+        let with_past = include.snapshots || include.versions || include.deleted;
+        let mut states = States::new(&self.blobs, &self.range, after, with_past);
+        let at_once = PageLimit { items: self.at_once(limit), bytes: limit.bytes };
+        let mut page = RowPage { rows: Vec::new(), bytes: 0, next: None };
+        for examined in 1.. {
+            let Some(row) = states.next(view, at_once).await? else { break };
+            let mut key = row.sort_key();
+            let name = self.name_of(&row.route)?;
+            page.bytes += key.len() + row.item.payload.len();
+            if let Some((which, record)) = self.listed(row)? {
+                let entry = match self.group_of(&name) {
+                    Some(group) => {
+                        let mut behind = BytesMut::from(&text_prefix(&self.inside, group)[..]);
+                        behind.put_u8(LAST);
+                        key = behind.freeze();
+                        states.seek(&key);
+                        Listed::Prefix(group.to_owned())
+                    }
+                    None => Listed::Blob(Box::new(ListedBlob { name, which, record })),
+                };
+                page.rows.push((key.clone(), (key.clone(), entry)));
+            }
+            let is_full = page.rows.len() >= limit.items || page.bytes >= limit.bytes;
+            if is_full || examined >= EXAMINED_MAX {
+                page.next = Some(key);
+                break;
+            }
+        }
+        Ok(page)
+    }
+}
+
+impl ListScan<'_> {
+    /// With a delimiter most of what is read could be passed over, so that little is read at once.
+    fn at_once(&self, limit: PageLimit) -> usize {
+        if self.options.delimiter.is_some() { limit.items.min(16) } else { limit.items }
+    }
+
+    fn name_of(&self, route: &[u8]) -> Result<String> {
+        let text = route.strip_prefix(&self.inside[..]).and_then(|it| it.strip_suffix(&[0, 1]));
+        let text = text.ok_or_else(damaged)?;
+        if text.contains(&0) {
+            return Ok(names_of(&self.blobs, route)?.2);
+        }
+        std::str::from_utf8(text).map(str::to_owned).map_err(|_| damaged())
+    }
+
+    /// The beginning that a name shares with others, up to the delimiter.
+    fn group_of<'n>(&self, name: &'n str) -> Option<&'n str> {
+        let delimiter = self.options.delimiter.as_deref().filter(|it| !it.is_empty())?;
+        let start = self.options.prefix.len();
+        let at = name.get(start..)?.find(delimiter)?;
+        name.get(..start + at + delimiter.len())
+    }
+
+    /// The row as the list shows it, if it does.
+    fn listed(&self, row: Row) -> Result<Option<(Which, BlobRecord)>> {
+        let record = BlobRecord::decode(row.item.payload)?;
+        let include = self.options.include;
+        if record.deleted.is_some_and(|it| !include.deleted || it.until_ms <= self.now_ms)
+            || record.is_expired(self.now_ms)
+        {
+            return Ok(None);
+        }
+        let (which, is_listed) = match row.past.as_deref().map(past_of).transpose()? {
+            None => (Which::Current, record.is_committed || include.uncommitted),
+            Some((time, kind)) => self.past(time, kind, include),
+        };
+        Ok(is_listed.then_some((which, record)))
+    }
+
+    fn past(&self, time: Lsn, kind: Past, include: Include) -> (Which, bool) {
+        match kind {
+            Past::Snapshot => (Which::Snapshot(time), include.snapshots),
+            Past::Version => (Which::Version(time), include.versions),
+            Past::Deleted => (Which::Current, include.deleted),
+        }
+    }
+}
