@@ -21,7 +21,16 @@ pub(crate) fn start(workspace: &Workspace, folder: &Path) -> Result<(Background,
     let ready = folder.join("ready.json");
     let mut command = Command::new(binary);
     command.arg("serve").arg("--data").arg(folder.join("data"));
-    command.args(["--queue-port", "0", "--table-port", "0", "--admin-port", "0"]);
+    command.args([
+        "--blob-port",
+        "0",
+        "--queue-port",
+        "0",
+        "--table-port",
+        "0",
+        "--admin-port",
+        "0",
+    ]);
     command.arg("--ready-file").arg(&ready);
     let mut server = Background::start(&mut command, &folder.join("server.log"))?;
     let text = server.wait_for(READY_WAIT, || {

@@ -189,8 +189,8 @@ impl Guide {
         println!("--- $ {SERVE}");
         // `exec` makes the server the child itself, so that it can be asked to end.
         let mut command = self.shell(&format!("exec {SERVE}"));
-        for port in ["LAZULI_QUEUE_PORT", "LAZULI_TABLE_PORT", "LAZULI_ADMIN_PORT"] {
-            command.env(port, "0");
+        for port in ["BLOB", "QUEUE", "TABLE", "ADMIN"] {
+            command.env(format!("LAZULI_{port}_PORT"), "0");
         }
         let log = self.folder.join("server.log");
         let mut server = Background::start(&mut command, &log)?;

@@ -33,7 +33,17 @@ impl Server {
         let log = folder.join("server.log");
         let file = File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
         let child = command(binary, "serve", folder)
-            .args(["--queue-port", "0", "--table-port", "0", "--admin-port", "0", "--ready-file"])
+            .args([
+                "--blob-port",
+                "0",
+                "--queue-port",
+                "0",
+                "--table-port",
+                "0",
+                "--admin-port",
+                "0",
+            ])
+            .arg("--ready-file")
             .arg(&ready)
             .stderr(file)
             .stdout(Stdio::null())
@@ -64,6 +74,11 @@ impl Server {
     /// Where Tables listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where Blobs listens.
+    pub fn blob_address(&self) -> Result<SocketAddr> {
+        self.endpoint("blobs")
     }
 
     /// Where Queues listens.

@@ -54,14 +54,22 @@ pub(crate) enum Command {
     /// Tables and their entities: list, create, delete, export, import
     #[command(subcommand)]
     Table(table::TableCommand),
-    /// Check every key of every shard: codec, ownership, catalog, counts
+    /// Check every key of every shard and every block file: codec, ownership, catalog, counts, sums
     #[command(
         long_about = "Check every key of every shard: that it decodes, that it belongs to a \
                       partition its shard holds, that its container is in the catalog, and that \
-                      items and bytes are as many as the partition says.\n\nA running server is \
-                      asked to check itself; without one the data folder is checked directly."
+                      items and bytes are as many as the partition says. Check every block file: \
+                      that those which rows name are there and match their sums, and that rows \
+                      name those that are there.\n\nA running server is asked to check itself; \
+                      without one the data folder is checked directly."
     )]
-    Fsck(#[command(flatten)] Target),
+    Fsck {
+        /// Remove block files that no row names
+        #[arg(long)]
+        repair: bool,
+        #[command(flatten)]
+        target: Target,
+    },
     /// Say what the traffic so far shows about the choice of keys, and what to do
     Advise(#[command(flatten)] Target),
     /// Print the version

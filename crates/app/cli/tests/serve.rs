@@ -23,7 +23,7 @@ fn put_something(server: &Server) {
 fn when_ready_it_says_so_in_one_line_and_in_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
-    let (tables, admin) = (server.endpoint("tables"), server.endpoint("admin"));
+    let [blobs, tables, admin] = ["blobs", "tables", "admin"].map(|name| server.endpoint(name));
     assert_eq!(ask(&admin, "GET", "/healthz", &[], ""), (200, "ok\n".to_owned()));
     assert_eq!(ask(&tables, "GET", TABLES, &[], "").0, 401);
     let token = server.ready["admin_token_file"].as_str().unwrap();
@@ -37,12 +37,11 @@ fn when_ready_it_says_so_in_one_line_and_in_the_file() {
         std::thread::yield_now();
     };
     let queues = server.endpoint("queues");
-    assert_eq!(
-        line,
-        format!(
-            "lazuli ready queues=http://{queues} tables=http://{tables} admin=http://{admin}\n"
-        )
+    let expected = format!(
+        "lazuli ready blobs=http://{blobs} queues=http://{queues} tables=http://{tables} \
+         admin=http://{admin}\n"
     );
+    assert_eq!(line, expected);
 }
 
 #[test]
@@ -91,6 +90,8 @@ fn published_keys_are_refused_where_other_machines_can_reach_them() {
         "serve",
         "--host",
         "0.0.0.0",
+        "--blob-port",
+        "0",
         "--queue-port",
         "0",
         "--table-port",
@@ -123,7 +124,17 @@ fn a_folder_in_use_and_a_port_in_use_are_refused() {
     let server = Server::start(folder.path());
     let refused = run(
         folder.path(),
-        &["serve", "--queue-port", "0", "--table-port", "0", "--admin-port", "0"],
+        &[
+            "serve",
+            "--blob-port",
+            "0",
+            "--queue-port",
+            "0",
+            "--table-port",
+            "0",
+            "--admin-port",
+            "0",
+        ],
     );
     assert_eq!(refused.status.code(), Some(1));
     assert!(stderr(&refused).contains("is in use by process"), "{}", stderr(&refused));
@@ -133,7 +144,17 @@ fn a_folder_in_use_and_a_port_in_use_are_refused() {
     let (_, port) = tables.rsplit_once(':').unwrap();
     let refused = run(
         other.path(),
-        &["serve", "--queue-port", "0", "--table-port", port, "--admin-port", "0"],
+        &[
+            "serve",
+            "--blob-port",
+            "0",
+            "--queue-port",
+            "0",
+            "--table-port",
+            port,
+            "--admin-port",
+            "0",
+        ],
     );
     assert_eq!(refused.status.code(), Some(1));
     assert!(stderr(&refused).contains("cannot listen on"), "{}", stderr(&refused));

@@ -1,4 +1,4 @@
-//! The core of a server without its listeners: catalog, shards and engine on a data folder.
+//! The core of a server without its listeners: catalog, shards, engine and block files on a data folder.
 //!
 //! `serve` starts its background work; `fsck` only looks.
 
@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use lazuli_engine::{Engine, Settings as EngineSettings};
 use lazuli_env::real;
+use lazuli_shapes::blob::Blobs;
 use lazuli_shardmap::manager::NewShard;
-use lazuli_store::Result;
+use lazuli_store::{Error, Result};
+use lazuli_store_blocks::BlockFiles;
 use lazuli_store_embedded::Settings as StoreSettings;
 
 use crate::folder::Folder;
@@ -20,6 +22,8 @@ const FIRST_SHARD: &str = "shard-0001";
 pub(crate) struct Core {
     pub(crate) host: Arc<Host>,
     pub(crate) engine: Arc<Engine>,
+    pub(crate) files: BlockFiles,
+    pub(crate) blobs: Blobs,
 }
 
 impl Core {
@@ -34,7 +38,9 @@ impl Core {
         }
         let host = Arc::new(Host::new(folder.shards(), store_settings, engine.clone(), catalog));
         host.open_all().await?;
-        Ok(Self { host, engine })
+        let files = open_files(folder, settings).await?;
+        let blobs = Blobs::new(engine.clone(), Arc::new(files.clone()));
+        Ok(Self { host, engine, files, blobs })
     }
 
     /// Finishes what a crash left half done, and reports what it cannot decide.
@@ -64,7 +70,21 @@ impl Core {
     /// Closes all stores, so that the next start is fast.
     pub(crate) async fn close(self) {
         self.host.close_all().await;
+        if let Err(error) = self.files.close().await {
+            tracing::warn!(%error, "block files were not closed cleanly");
+        }
     }
+}
+
+/// Opens the block files without holding up other tasks: there may be leftovers to remove.
+async fn open_files(folder: &Folder, settings: &Settings) -> Result<BlockFiles> {
+    let durability = match settings.durability {
+        Durability::Synced => lazuli_store_blocks::Durability::Synced,
+        Durability::Relaxed => lazuli_store_blocks::Durability::Relaxed,
+    };
+    let path = folder.blocks();
+    let opening = tokio::task::spawn_blocking(move || BlockFiles::open(&path, durability));
+    opening.await.map_err(|error| Error::internal("blocks-panicked", error))?
 }
 
 fn store_settings(settings: &Settings) -> StoreSettings {

@@ -9,6 +9,7 @@
 //!   tls/          the self-signed certificate and key (only its owner may read them)
 //!   catalog/      the store of the catalog
 //!   shards/NAME/  the store of each shard
+//!   blocks/       large values, as files beside the stores
 //! ```
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -58,6 +59,10 @@ impl Folder {
 
     pub fn shards(&self) -> PathBuf {
         self.path.join("shards")
+    }
+
+    pub fn blocks(&self) -> PathBuf {
+        self.path.join("blocks")
     }
 
     fn check_format(&self) -> Result<()> {

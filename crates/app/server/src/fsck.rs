@@ -1,4 +1,5 @@
-//! Checks everything that is kept: each key of each shard, catalog against local maps, and the stores' own files.
+//! Checks everything that is kept: each key of each shard, catalog against local maps, the stores' own files, and the block
+//! files beside them.
 //!
 //! A running server checks itself, from snapshots and while it serves; without one the data folder is opened, looked at
 //! and closed again.
@@ -13,6 +14,7 @@ use lazuli_store::Error;
 use lazuli_store_embedded::EmbeddedStore;
 use serde_json::{Value, json};
 
+use crate::block_check;
 use crate::core::Core;
 use crate::failure::{Failure, Result};
 use crate::folder::Folder;
@@ -25,22 +27,23 @@ pub(crate) struct Report {
     shards: Vec<String>,
     keys: u64,
     items: u64,
+    blocks: block_check::Found,
     findings: Vec<Finding>,
     /// Findings that were counted and not listed.
     unlisted: u64,
 }
 
 #[derive(Debug)]
-struct Finding {
-    shard: String,
-    code: &'static str,
+pub(crate) struct Finding {
+    pub(crate) shard: String,
+    pub(crate) code: &'static str,
     /// In hexadecimal.
-    key: Option<String>,
-    message: String,
+    pub(crate) key: Option<String>,
+    pub(crate) message: String,
 }
 
 /// Checks the data folder while no server uses it.
-pub fn offline(settings: &Settings) -> Result<Value> {
+pub fn offline(settings: &Settings, repair: bool) -> Result<Value> {
     let folder = Folder::open_existing(&settings.data)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
@@ -49,6 +52,8 @@ pub fn offline(settings: &Settings) -> Result<Value> {
     runtime.block_on(async {
         let core = Core::open(&folder, settings).await?;
         let report = check(core.engine.manager(), &core.host).await?;
+        let report =
+            report.with_blocks(block_check::check(&core.blobs, &core.files, repair).await?);
         core.close().await;
         Ok(report.to_json())
     })
@@ -104,6 +109,11 @@ impl Report {
         }));
     }
 
+    /// Adds what was found of the block files.
+    pub(crate) fn with_blocks(self, blocks: block_check::Found) -> Self {
+        Self { blocks, ..self }
+    }
+
     /// Lets the store read all of its files.
     async fn verify(&mut self, name: &str, store: Arc<EmbeddedStore>) {
         let verified = tokio::task::spawn_blocking(move || store.verify()).await;
@@ -128,12 +138,15 @@ impl Report {
                 "hint": hint(finding.code),
             })
         };
+        let findings = self.findings.iter().chain(&self.blocks.findings);
         json!({
             "shards": self.shards,
             "keys": self.keys,
             "items": self.items,
-            "findings": self.findings.iter().map(one).collect::<Vec<_>>(),
-            "findings_unlisted": self.unlisted,
+            "block_files": self.blocks.files,
+            "block_files_removed": self.blocks.removed,
+            "findings": findings.map(one).collect::<Vec<_>>(),
+            "findings_unlisted": self.unlisted + self.blocks.unlisted,
         })
     }
 }
@@ -142,6 +155,10 @@ impl Report {
 fn hint(code: &str) -> &'static str {
     match code {
         "maps-differ" => "decide with `lazuli shard repair NAME --keep catalog` or `--keep shard`",
+        "block-orphaned" => "nothing is lost; `lazuli fsck --repair` removes it",
+        "block-missing" | "block-damaged" => {
+            "the blob cannot be read; put it again, or restore the file from a backup"
+        }
         "shard-down" => "the message says why; all other shards serve",
         "key-orphaned" => "the key is not served and does no harm; report it",
         "counts-differ" => "the items are all there, only the figures are wrong; report it",

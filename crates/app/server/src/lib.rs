@@ -6,6 +6,7 @@
 pub mod accounts;
 mod admin;
 mod advice;
+mod block_check;
 mod core;
 pub mod endpoints;
 pub mod failure;
@@ -13,6 +14,7 @@ pub mod folder;
 mod fronts;
 pub mod fsck;
 mod host;
+mod keeper;
 pub mod logging;
 mod metrics;
 pub mod registry;

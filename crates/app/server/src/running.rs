@@ -5,13 +5,17 @@ use std::time::Instant;
 
 use lazuli_engine::Engine;
 use lazuli_http::Door;
+use lazuli_shapes::blob::Blobs;
 use lazuli_shardmap::catalog::Catalog;
 use lazuli_shardmap::manager::Manager;
 use lazuli_store::Result;
+use lazuli_store_blocks::BlockFiles;
 
+use crate::block_check;
 use crate::endpoints::Endpoint;
 use crate::fsck::{self, Report};
 use crate::host::Host;
+use crate::keeper::Removed;
 use crate::metrics::Requests;
 use crate::registry::Registry;
 use crate::settings::Durability;
@@ -22,6 +26,9 @@ pub(crate) struct Running {
     pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) engine: Arc<Engine>,
     pub(crate) host: Arc<Host>,
+    pub(crate) blobs: Blobs,
+    pub(crate) files: BlockFiles,
+    pub(crate) removed: Arc<Removed>,
     pub(crate) accounts: Arc<Registry>,
     pub(crate) requests: Arc<Requests>,
     /// The doors of the fronts and of the admin API, by name.
@@ -37,8 +44,9 @@ impl Running {
         self.engine.manager().catalog()
     }
 
-    /// Checks everything that is kept, while it is in use.
-    pub(crate) async fn check(&self) -> Result<Report> {
-        fsck::check(self.manager(), &self.host).await
+    /// Checks everything that is kept, while it is in use. Repairs what can be if it is asked to.
+    pub(crate) async fn check(&self, repair: bool) -> Result<Report> {
+        let report = fsck::check(self.manager(), &self.host).await?;
+        Ok(report.with_blocks(block_check::check(&self.blobs, &self.files, repair).await?))
     }
 }

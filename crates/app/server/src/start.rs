@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use lazuli_http::{Door, Request, Response, Stop, Stopper, Tls, serve, stopper};
 use tokio::net::TcpListener;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::admin::Admin;
 use crate::core::Core;
@@ -17,6 +17,7 @@ use crate::endpoints::{AdminFile, Endpoint, ready_json, write_ready_file};
 use crate::failure::{Failure, Result};
 use crate::folder::Folder;
 use crate::fronts::{self, Front};
+use crate::keeper::Keeper;
 use crate::metrics::Requests;
 use crate::registry::Registry;
 use crate::running::Running;
@@ -33,6 +34,7 @@ pub struct Server {
     endpoints: Vec<Endpoint>,
     stopper: Stopper,
     serving: JoinSet<()>,
+    keeping: JoinHandle<()>,
     core: Core,
     folder: Folder,
 }
@@ -53,7 +55,7 @@ impl Server {
         };
         let tls = tls::load(&settings.tls, settings.host, &folder)?;
         let mut fronts = Vec::new();
-        for front in fronts::all(&settings, &core.engine, &accounts.signing()) {
+        for front in fronts::all(&settings, &core, &accounts.signing()) {
             fronts.push((Gate::front(&front, &settings, tls.clone()).await?, front));
         }
         let admin = Gate::admin(&settings).await?;
@@ -64,11 +66,17 @@ impl Server {
             endpoints: gates().flat_map(Gate::endpoints).collect(),
             engine: core.engine.clone(),
             host: core.host.clone(),
+            blobs: core.blobs.clone(),
+            files: core.files.clone(),
+            removed: Arc::default(),
             accounts,
             requests: Arc::new(Requests::default()),
             doors: gates().map(|gate| (gate.name, gate.door.clone())).collect(),
         });
         core.engine.start();
+        let (blobs, files) = (core.blobs.clone(), core.files.clone());
+        let keeper = Keeper { blobs, files, removed: running.removed.clone() };
+        let keeping = keeper.start(settings.blob_collect_interval);
         let (stopper, stop) = stopper();
         let mut serving = JoinSet::new();
         let endpoints = running.endpoints.clone();
@@ -79,7 +87,7 @@ impl Server {
         let api = Arc::new(Admin::new(running, token));
         admin.open(&mut serving, &stop, move |request| api.clone().handle(request));
         announce(&settings, &folder, &endpoints)?;
-        Ok(Self { endpoints, stopper, serving, core, folder })
+        Ok(Self { endpoints, stopper, serving, keeping, core, folder })
     }
 
     pub fn endpoints(&self) -> &[Endpoint] {
@@ -91,6 +99,9 @@ impl Server {
         self.stopper.stop();
         while self.serving.join_next().await.is_some() {}
         AdminFile::remove(self.folder.path());
+        // What it was about to remove is removed after the next start.
+        self.keeping.abort();
+        let _ = self.keeping.await;
         self.core.close().await;
     }
 }
@@ -121,7 +132,10 @@ struct Gate {
 impl Gate {
     async fn front(front: &Front, settings: &Settings, tls: Option<Tls>) -> Result<Self> {
         let address = SocketAddr::new(settings.host, front.port);
-        let limits = settings.http_limits();
+        let limits = lazuli_http::Limits {
+            request_timeout: front.request_timeout,
+            ..settings.http_limits()
+        };
         Self::bind(front.name, address, limits, tls, settings.tls.mode).await
     }
 

@@ -117,7 +117,7 @@ fn command(kind: Kind, options: &Options, folder: &Path, address: SocketAddr) ->
     for (name, front) in [("--queue-port", Front::Queues), ("--table-port", Front::Tables)] {
         command.args([name, if front == options.front { &port } else { "0" }]);
     }
-    command.args(["--admin-port", "0", "--durability", durability]);
+    command.args(["--blob-port", "0", "--admin-port", "0", "--durability", durability]);
     Ok(command)
 }
 

@@ -56,9 +56,9 @@ impl<T> Call<T> {
 pub(crate) fn failed(what: impl std::fmt::Display, error: &io::Error) -> Error {
     use io::ErrorKind::{InvalidData, NotFound, QuotaExceeded, StorageFull, UnexpectedEof};
     match error.kind() {
-        NotFound => Error::corrupt("bad-block-file", format!("{what} is missing")),
-        InvalidData => Error::corrupt("bad-block-file", format!("{what} {error}")),
-        UnexpectedEof => Error::corrupt("bad-block-file", format!("{what} ends too early")),
+        NotFound => Error::corrupt("block-missing", format!("{what} is missing")),
+        InvalidData => Error::corrupt("block-damaged", format!("{what} {error}")),
+        UnexpectedEof => Error::corrupt("block-damaged", format!("{what} ends too early")),
         StorageFull | QuotaExceeded => Error::unavailable("disk-full", format!("{what}: {error}")),
         _ => Error::unavailable("block-io", format!("{what}: {error}")),
     }

@@ -68,8 +68,15 @@ impl BlockFiles {
     }
 
     /// The generations of earlier processes in which there may be files that nobody names.
-    pub fn unswept(&self) -> Result<Vec<u64>> {
-        self.shared.unswept().map_err(|error| failed("the folder of blocks", &error))
+    pub async fn unswept(&self) -> Result<Vec<u64>> {
+        let shared = self.shared.clone();
+        let look = move || shared.unswept().map_err(|error| failed("the folder of blocks", &error));
+        self.shared.disk.run(look).await
+    }
+
+    /// Whether a file was written by an earlier process, so that whoever names it does so by now.
+    pub fn is_earlier(&self, id: BlockId) -> bool {
+        id.generation <= self.shared.last_before
     }
 
     /// Every file of this generation is named by its owner: nobody has to look again.

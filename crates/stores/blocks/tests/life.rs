@@ -77,7 +77,7 @@ async fn an_id_never_comes_again_even_when_all_files_are_gone() {
     let mut last = BlockId { generation: 0, number: 0 };
     for _ in 0..4 {
         let files = open(root.path());
-        for generation in files.unswept().unwrap() {
+        for generation in files.unswept().await.unwrap() {
             files.swept(generation).await.unwrap();
         }
         let file = put(&files, 10).await;
@@ -97,12 +97,12 @@ async fn what_earlier_processes_wrote_is_swept_once() {
     let root = tempfile::tempdir().unwrap();
     let file = put(&open(root.path()), 10).await;
     let files = open(root.path());
-    assert_eq!(files.unswept().unwrap(), [file.id.generation]);
+    assert_eq!(files.unswept().await.unwrap(), [file.id.generation]);
     put(&files, 10).await;
-    assert_eq!(files.unswept().unwrap(), [file.id.generation], "not what this one writes");
+    assert_eq!(files.unswept().await.unwrap(), [file.id.generation], "not what this one writes");
     files.swept(file.id.generation).await.unwrap();
-    assert!(files.unswept().unwrap().is_empty());
-    assert_eq!(open(root.path()).unswept().unwrap(), [file.id.generation + 1]);
+    assert!(files.unswept().await.unwrap().is_empty());
+    assert_eq!(open(root.path()).unswept().await.unwrap(), [file.id.generation + 1]);
 }
 
 #[tokio::test]
@@ -114,11 +114,11 @@ async fn a_folder_from_which_files_were_removed_is_swept_again_unless_the_proces
     let generation = one.id.generation;
     files.swept(generation).await.unwrap();
     files.remove(one.id).await.unwrap();
-    assert!(files.unswept().unwrap().is_empty(), "this process knows what it did");
-    assert_eq!(open(root.path()).unswept().unwrap(), [generation], "after a crash");
+    assert!(files.unswept().await.unwrap().is_empty(), "this process knows what it did");
+    assert_eq!(open(root.path()).unswept().await.unwrap(), [generation], "after a crash");
     files.close().await.unwrap();
     let files = open(root.path());
-    assert!(files.unswept().unwrap().is_empty(), "after a good end");
+    assert!(files.unswept().await.unwrap().is_empty(), "after a good end");
     assert_eq!(all(&files).await, [other.id]);
 }
 
@@ -129,9 +129,9 @@ async fn a_removal_before_the_sweep_does_not_take_its_place() {
     let (one, _) = (put(&files, 10).await, put(&files, 10).await);
     let files = open(root.path());
     files.remove(one.id).await.unwrap();
-    assert_eq!(files.unswept().unwrap(), [one.id.generation]);
+    assert_eq!(files.unswept().await.unwrap(), [one.id.generation]);
     files.close().await.unwrap();
-    assert_eq!(open(root.path()).unswept().unwrap(), [one.id.generation]);
+    assert_eq!(open(root.path()).unswept().await.unwrap(), [one.id.generation]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,14 +10,14 @@ use crate::client::{self, Client};
 use crate::failure::{Failure, Result};
 use crate::output::{self, cell, rows};
 
-pub(crate) fn run(target: &Target) -> Result<()> {
+pub(crate) fn run(target: &Target, repair: bool) -> Result<()> {
     let settings = client::settings(target)?;
     // A server that was killed leaves its file behind, so it only counts while the folder is locked as well.
     let running = AdminFile::read(&settings.data)?.is_some() && is_in_use(&settings.data);
     let report = if target.admin_url().is_some() || running {
-        Client::find(target)?.post("/v1/fsck", &Value::Null)?
+        Client::find(target)?.post(&format!("/v1/fsck?repair={repair}"), &Value::Null)?
     } else {
-        fsck::offline(&settings)?
+        fsck::offline(&settings, repair)?
     };
     let listed = report["findings"].as_array().map_or(0, Vec::len);
     let unlisted = report["findings_unlisted"].as_u64().unwrap_or(0);
@@ -44,6 +44,16 @@ fn print(report: &Value, findings: u64) {
         many => format!("{many} shards"),
     };
     let [keys, items] = ["keys", "items"].map(|field| cell(&report[field]));
+    let files = match report["block_files"].as_u64() {
+        None | Some(0) => String::new(),
+        Some(1) => " and 1 block file".to_owned(),
+        Some(many) => format!(" and {many} block files"),
+    };
+    match report["block_files_removed"].as_u64() {
+        None | Some(0) => {}
+        Some(1) => output::line("removed 1 block file that nothing named"),
+        Some(many) => output::line(&format!("removed {many} block files that nothing named")),
+    }
     let outcome = if findings == 0 { ": nothing is wrong" } else { "" };
-    output::line(&format!("checked {keys} keys ({items} items) on {shards}{outcome}"));
+    output::line(&format!("checked {keys} keys ({items} items){files} on {shards}{outcome}"));
 }

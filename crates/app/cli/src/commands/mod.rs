@@ -24,7 +24,7 @@ pub(crate) fn run(command: Command) -> Result<()> {
         Command::Partition(command) => map::run_partition(command),
         Command::Account(command) => account::run(command),
         Command::Table(command) => table::run(command),
-        Command::Fsck(target) => fsck::run(&target),
+        Command::Fsck { repair, target } => fsck::run(&target, repair),
         Command::Advise(target) => advise::run(&target),
         Command::Version => {
             output::line(&format!("lazuli {}", env!("CARGO_PKG_VERSION")));

@@ -73,7 +73,7 @@ impl Admin {
             Operation::RotateKey { name } => {
                 accounts::rotate(running, &name, &body(request).await?).await?
             }
-            Operation::Check => running.check().await?.to_json(),
+            Operation::Check { repair } => running.check(repair).await?.to_json(),
             Operation::Advise => advice::advise(running).await?,
         };
         Ok(json_response(StatusCode::OK, &value))

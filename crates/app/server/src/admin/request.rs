@@ -31,7 +31,9 @@ pub(super) enum Operation {
     RotateKey {
         name: String,
     },
-    Check,
+    Check {
+        repair: bool,
+    },
     Advise,
 }
 
@@ -87,7 +89,9 @@ impl Operation {
             (["v1", "accounts", name, "rotate-key"], "POST") => {
                 Ok(Self::RotateKey { name: decode(name)? })
             }
-            (["v1", "fsck"], "POST") => Ok(Self::Check),
+            (["v1", "fsck"], "POST") => {
+                Ok(Self::Check { repair: query.get("repair") == Some("true") })
+            }
             (["v1", "advice"], "GET") => Ok(Self::Advise),
             (
                 ["healthz" | "metrics"]
@@ -120,7 +124,7 @@ impl Operation {
             Self::ListAccounts { .. } => "list-accounts",
             Self::CreateAccount => "create-account",
             Self::RotateKey { .. } => "rotate-key",
-            Self::Check => "fsck",
+            Self::Check { .. } => "fsck",
             Self::Advise => "advise",
         }
     }

@@ -24,6 +24,9 @@ impl Running {
         let hot_ends = self.engine.hot_ends().len() as f64;
         let help = "Maps whose inserts all land at one end.";
         page.single("lazuli_maps_with_hot_end", "gauge", help, hot_ends);
+        let removed = self.removed.count() as f64;
+        let help = "Block files removed because nothing named them any more.";
+        page.single("lazuli_block_files_removed_total", "counter", help, removed);
         process::write(&mut page);
         page.text()
     }

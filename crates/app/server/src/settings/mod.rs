@@ -30,6 +30,7 @@ use crate::secret::Secret;
 pub struct Settings {
     pub data: PathBuf,
     pub host: IpAddr,
+    pub blob_port: u16,
     pub queue_port: u16,
     pub table_port: u16,
     pub admin_port: u16,
@@ -40,6 +41,11 @@ pub struct Settings {
     /// Whether bearer tokens are taken.
     pub tokens: Tokens,
     pub limits: Limits,
+    /// What the Blobs front takes; by default what the original takes.
+    pub blobs: lazuli_blobs::Limits,
+    pub blob_request_timeout: Duration,
+    /// How often garbage of blobs is looked for.
+    pub blob_collect_interval: Duration,
     /// What the Queues front takes; by default what the original takes.
     pub queues: lazuli_queues::Limits,
     /// What the Tables front takes; by default what the original takes.
@@ -140,6 +146,7 @@ impl Settings {
         Ok(Self {
             data: one.path("data"),
             host: one.need("host", value::host)?,
+            blob_port: one.need("blob-port", value::port)?,
             queue_port: one.need("queue-port", value::port)?,
             table_port: one.need("table-port", value::port)?,
             admin_port: one.need("admin-port", value::port)?,
@@ -156,6 +163,9 @@ impl Settings {
                 idle_timeout: one.need("idle-timeout", value::time)?,
                 request_timeout: one.need("request-timeout", value::time)?,
             },
+            blobs: blobs(&one)?,
+            blob_request_timeout: one.need("blob-request-timeout", value::time)?,
+            blob_collect_interval: one.need("blob-collect-interval", value::time)?,
             queues: queues(&one)?,
             tables: tables(&one)?,
             stop_timeout: one.need("stop-timeout", value::time)?,
@@ -214,6 +224,18 @@ fn admin_token(text: &str) -> value::Parsed<Secret> {
 /// Bytes that are held in memory at once, so they must fit there.
 fn memory_bytes(text: &str) -> value::Parsed<usize> {
     usize::try_from(value::bytes(text)?).map_err(|_| "fewer bytes than memory holds".to_owned())
+}
+
+fn blobs(one: &Reader<'_>) -> Result<lazuli_blobs::Limits> {
+    Ok(lazuli_blobs::Limits {
+        put_blob_bytes_max: one.need("blob-put-bytes-max", value::bytes)?,
+        block_bytes_max: one.need("blob-block-bytes-max", value::bytes)?,
+        append_bytes_max: one.need("blob-append-bytes-max", value::bytes)?,
+        page_items_max: one.need("blob-page-items-max", value::count)?,
+        copy_bytes_max: one.need("blob-copy-bytes-max", value::bytes)?,
+        source_hosts: one.may("blob-source-hosts", value::hosts)?.unwrap_or_default(),
+        ..lazuli_blobs::Limits::default()
+    })
 }
 
 /// A number per second. More than the type holds is as good as none.

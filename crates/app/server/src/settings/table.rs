@@ -49,6 +49,7 @@ const fn secret(name: &'static str, takes: &'static str, help: &'static str) -> 
 pub const TABLE: &[Row] = &[
     row("data", "DIR", Some("./lazuli-data"), "Where everything is kept"),
     row("host", "ADDRESS", Some("127.0.0.1"), "The address that the fronts listen on"),
+    row("blob-port", "PORT", Some("10000"), "The port of the Blobs front; 0 takes any free one"),
     row("queue-port", "PORT", Some("10001"), "The port of the Queues front; 0 takes any free one"),
     row("table-port", "PORT", Some("10002"), "The port of the Tables front; 0 takes any free one"),
     row(
@@ -146,6 +147,39 @@ pub const TABLE: &[Row] = &[
         "TIME",
         Some("5s"),
         "How long a query of Tables may look for its next page",
+    ),
+    row(
+        "blob-put-bytes-max",
+        "BYTES",
+        Some("5000MiB"),
+        "The largest blob that one request of Blobs may put",
+    ),
+    row("blob-block-bytes-max", "BYTES", Some("4000MiB"), "The largest block of a blob"),
+    row("blob-append-bytes-max", "BYTES", Some("100MiB"), "The most that one request may append"),
+    row("blob-page-items-max", "COUNT", Some("5000"), "The most blobs in one page of a list"),
+    row(
+        "blob-copy-bytes-max",
+        "BYTES",
+        Some("256MiB"),
+        "The largest blob that is copied within its request",
+    ),
+    row(
+        "blob-request-timeout",
+        "TIME",
+        Some("2h"),
+        "How long a request of Blobs may take altogether: the largest bodies are slow",
+    ),
+    row(
+        "blob-source-hosts",
+        "HOST,…",
+        None,
+        "Hosts that blobs may be copied from, beside this machine's own",
+    ),
+    row(
+        "blob-collect-interval",
+        "TIME",
+        Some("5s"),
+        "How often the contents that no blob has any more are looked for and removed",
     ),
     row(
         "log-level",

@@ -50,6 +50,15 @@ fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<(u64, u64)> {
     Some((number.parse().ok()?, factor))
 }
 
+/// Names or addresses of hosts, with commas between them.
+pub(super) fn hosts(text: &str) -> Parsed<Vec<String>> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
+    let is_host = |host: &str| !host.is_empty() && host.bytes().all(plain);
+    let hosts: Vec<_> = text.split(',').map(|host| host.trim().to_ascii_lowercase()).collect();
+    let all = hosts.iter().all(|host| is_host(host));
+    all.then_some(hosts).ok_or_else(|| "names of hosts with commas between them".to_owned())
+}
+
 /// The value that a word stands for.
 pub(super) fn choice<T: Copy>(text: &str, words: &[(&str, T)]) -> Parsed<T> {
     words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
@@ -89,6 +98,13 @@ mod tests {
         assert_eq!(host("localhost"), host("127.0.0.1"));
         assert_eq!(host("[::1]"), host("::1"));
         assert!(host("example.com").is_err());
+    }
+
+    #[test]
+    fn lists_of_hosts_are_names_or_addresses() {
+        let both = vec!["a.example".to_owned(), "[::1]".to_owned()];
+        assert_eq!(hosts("A.example, [::1]"), Ok(both));
+        assert!(hosts("").is_err() && hosts("a,,b").is_err() && hosts("http://a/b").is_err());
     }
 
     #[test]

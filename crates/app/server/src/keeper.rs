@@ -1,0 +1,67 @@
+//! Looks after the block files while the server runs: what a crash left behind goes once, garbage goes again and again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use lazuli_shapes::blob::Blobs;
+use lazuli_store::Result;
+use lazuli_store_blocks::BlockFiles;
+use tokio::task::JoinHandle;
+
+/// The files that were removed since the start, because nothing named them any more.
+#[derive(Debug, Default)]
+pub(crate) struct Removed(AtomicU64);
+
+impl Removed {
+    pub(crate) fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, files: u64) {
+        self.0.fetch_add(files, Ordering::Relaxed);
+    }
+}
+
+pub(crate) struct Keeper {
+    pub(crate) blobs: Blobs,
+    pub(crate) files: BlockFiles,
+    pub(crate) removed: Arc<Removed>,
+}
+
+impl Keeper {
+    /// Begins to look after the files, until the task is aborted.
+    pub(crate) fn start(self, interval: Duration) -> JoinHandle<()> {
+        tokio::spawn(async move {
+            let mut is_swept = false;
+            loop {
+                if !is_swept {
+                    match self.sweep().await {
+                        Ok(()) => is_swept = true,
+                        // A shard may be down; what was looked through already stays so.
+                        Err(error) => tracing::warn!(%error, "cannot sweep block files yet"),
+                    }
+                }
+                match self.blobs.collect().await {
+                    Ok(collected) => self.removed.add(collected.files),
+                    Err(error) => tracing::warn!(%error, "cannot collect garbage of blobs yet"),
+                }
+                tokio::time::sleep(interval).await;
+            }
+        })
+    }
+
+    /// Removes the files of earlier processes that no row names. Each generation is looked through once.
+    async fn sweep(&self) -> Result<()> {
+        for generation in self.files.unswept().await? {
+            let swept = self.blobs.sweep(generation).await?;
+            self.files.swept(generation).await?;
+            self.removed.add(swept.removed);
+            if swept.removed > 0 {
+                let (looked, removed) = (swept.files, swept.removed);
+                tracing::info!(generation, looked, removed, "removed files that nothing named");
+            }
+        }
+        Ok(())
+    }
+}
