@@ -70,6 +70,10 @@ pub fn create(queue: &str) -> Vec<u8> {
     request("PUT", &format!("/{queue}"), &[], "")
 }
 
+pub fn remove(queue: &str) -> Vec<u8> {
+    request("DELETE", &format!("/{queue}"), &[], "")
+}
+
 /// Puts a message that lives for so many seconds; for ever if none.
 pub fn put(queue: &str, text: &str, lives_seconds: Option<u64>) -> Vec<u8> {
     let lives = lives_seconds.map_or("-1".to_owned(), |seconds| seconds.to_string());

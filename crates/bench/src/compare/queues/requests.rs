@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use lazuli_trial::client::Client;
 use lazuli_trial::queues::{self, Received};
 
 use crate::compare::Result;
@@ -111,7 +112,6 @@ fn read(body: &[u8]) -> Option<Received> {
 }
 
 fn put(queue: &str) -> Vec<u8> {
-    const { assert!(TEXT_BYTES > 0) };
     queues::put(queue, &"x".repeat(TEXT_BYTES), Some(LIVES_SECONDS))
 }
 
@@ -143,6 +143,15 @@ pub(super) fn fill(server: &Server, messages: u64) -> Result<String> {
         all(workers).await
     })?;
     Ok(queue)
+}
+
+/// Deletes a queue with what is left in it.
+pub(super) fn remove(server: &Server, queue: &str) -> Result {
+    let answer = Client::connect(server.address)?.exchange(&queues::remove(queue))?;
+    match answer.status {
+        204 => Ok(()),
+        status => Err(format!("delete queue: {status} {}", answer.text())),
+    }
 }
 
 /// Waits for all of them, and answers the first failure.
