@@ -99,5 +99,3 @@ pub const SOURCE_BYTES_MAX: usize = 2_048;
 pub const LEASE_SECONDS: std::ops::RangeInclusive<i64> = 15..=60;
 /// How long the end of a broken lease may be put off, in seconds.
 pub const BREAK_SECONDS: std::ops::RangeInclusive<i64> = 0..=60;
-/// The most days between the start and the end of a key for signatures.
-pub const DELEGATION_DAYS_MAX: i64 = 7;

@@ -2,18 +2,14 @@
 
 use bytes::Bytes;
 use lazuli_http::auth::access::Access;
-use lazuli_http::auth::delegation::DelegatedKey;
-use lazuli_http::date::{Fraction, TICKS_PER_MILLI, format_iso8601, parse_iso8601};
+use lazuli_http::auth::delegation::{DelegatedKey, KeyWish};
 use lazuli_http::service::{self, PreflightRefusal};
-use lazuli_http::{Body, HeaderMap, Response, StatusCode, xml};
+use lazuli_http::{Body, HeaderMap, Response, StatusCode};
 use md5::{Digest as _, Md5};
 
 use crate::error::{Common, Fault, Result};
-use crate::limits::DELEGATION_DAYS_MAX;
 use crate::options::Checksums;
 use crate::{Call, Front, response};
-
-const DAY_TICKS: i64 = 24 * 3600 * 1000 * TICKS_PER_MILLI;
 
 impl Front {
     /// The whole of a body that is a document.
@@ -89,50 +85,17 @@ pub(crate) async fn delegation_key(
         return Err(Fault::new(Common::AuthenticationFailed));
     };
     let body = front.document(body).await?;
-    let root = xml::parse(&body).map_err(|_| Fault::new(Common::InvalidXmlDocument))?;
-    let bad = || Fault::new(Common::InvalidXmlNodeValue);
-    let time = |name: &str| match root.child_text(name) {
-        Some(text) => parse_iso8601(text).map(Some).ok_or_else(bad),
-        None => Ok(None),
-    };
-    let now = i64::try_from(call.received_ms).unwrap_or(i64::MAX).saturating_mul(TICKS_PER_MILLI);
-    let start = time("Start")?.unwrap_or(now);
-    let expiry = time("Expiry")?.ok_or_else(|| Fault::new(Common::MissingRequiredXmlNode))?;
-    if root.name != "KeyInfo" || expiry <= start || expiry <= now {
-        return Err(bad());
-    }
-    if expiry - start.max(now) > DELEGATION_DAYS_MAX * DAY_TICKS {
-        return Err(bad());
-    }
-    let text =
-        |ticks: i64| format_iso8601(ticks - ticks.rem_euclid(10_000_000), Fraction::Shortest);
-    let (start, expiry) = (text(start), text(expiry));
+    let wish = KeyWish::read(&body, call.received_ms)?;
     let key = DelegatedKey {
         object_id: &user.object_id,
         tenant_id: &user.tenant_id,
-        start: &start,
-        expiry: &expiry,
+        start: &wish.start,
+        expiry: &wish.expiry,
         service: "b",
         version: &call.version,
-        delegated_tenant: root.child_text("DelegatedUserTid").unwrap_or_default(),
+        delegated_tenant: &wish.delegated_tenant,
     };
     let keys = front.accounts.get(&call.target.account);
     let keys = keys.ok_or_else(|| Fault::new(Common::AuthenticationFailed))?;
-    let mut out = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?><UserDelegationKey>");
-    for (name, value) in [
-        ("SignedOid", key.object_id),
-        ("SignedTid", key.tenant_id),
-        ("SignedStart", key.start),
-        ("SignedExpiry", key.expiry),
-        ("SignedService", key.service),
-        ("SignedVersion", key.version),
-    ] {
-        xml::write(&mut out, name, value);
-    }
-    if !key.delegated_tenant.is_empty() {
-        xml::write(&mut out, "SignedDelegatedUserTid", key.delegated_tenant);
-    }
-    xml::write(&mut out, "Value", &key.value(&keys));
-    out.push_str("</UserDelegationKey>");
-    Ok(response::xml(StatusCode::OK, out))
+    Ok(response::xml(StatusCode::OK, key.write(&keys)))
 }

@@ -119,6 +119,14 @@ fn a_range_of_keys_bounds_reading_and_writing() {
     assert!(inside("r").contains("0:This request is not authorized"), "{}", inside("r"));
 }
 
+#[test]
+fn a_token_is_refused_where_anybody_can_read_it() {
+    let server = with_entity();
+    let get = format!("GET {ENTITY}\nauthorization: Bearer e30.e30.AAEC");
+    assert_eq!(server.refusal(&get), "403 AuthenticationFailed");
+    assert!(server.send(&get).contains("not allowed with HTTP"), "{}", server.send(&get));
+}
+
 const POLICY: &str = "<SignedIdentifiers><SignedIdentifier><Id>readers</Id><AccessPolicy><Expiry>\
     2030-01-01T00:00:00Z</Expiry><Permission>r</Permission></AccessPolicy></SignedIdentifier>\
     </SignedIdentifiers>";

@@ -16,8 +16,8 @@ use crate::xml;
 /// Keeps these keys apart from whatever else is signed with an account's key.
 const PURPOSE: &str = "user delegation key";
 
-/// The longest that a key can be good for.
-const LIFE_SECONDS_MAX: i64 = 7 * 24 * 60 * 60;
+/// How far ahead a key may end.
+const LIFE_TICKS_MAX: i64 = 7 * 24 * 60 * 60 * TICKS_PER_SECOND;
 
 /// From when to when a user wants a key, and for the users of which other tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub enum KeyWishError {
 }
 
 impl KeyWish {
-    /// Reads what was sent. Without a start it is now.
+    /// Reads what was sent. Without a start it is now. Times are cut to whole seconds, because clients sign them so.
     pub fn read(body: &[u8], now_ms: u64) -> Result<Self, KeyWishError> {
         let root = xml::parse(body).map_err(|_| KeyWishError::NotXml)?;
         if root.name != "KeyInfo" {
@@ -46,13 +46,17 @@ impl KeyWish {
         let now = i64::try_from(now_ms / 1000).unwrap_or(0).saturating_mul(TICKS_PER_SECOND);
         let start = time("Start").unwrap_or(Some(now)).ok_or(KeyWishError::BadValue)?;
         let expiry = time("Expiry").flatten().ok_or(KeyWishError::BadValue)?;
-        if expiry <= start || expiry - start > LIFE_SECONDS_MAX * TICKS_PER_SECOND || expiry <= now
-        {
+        let life = expiry.saturating_sub(start.max(now));
+        if expiry <= start || !(1..=LIFE_TICKS_MAX).contains(&life) {
             return Err(KeyWishError::BadValue);
         }
+        let text = |ticks: i64| {
+            let whole = ticks - ticks.rem_euclid(TICKS_PER_SECOND);
+            format_iso8601(whole, Fraction::Shortest)
+        };
         Ok(Self {
-            start: format_iso8601(start, Fraction::Shortest),
-            expiry: format_iso8601(expiry, Fraction::Shortest),
+            start: text(start),
+            expiry: text(expiry),
             delegated_tenant: root.child_text("DelegatedUserTid").unwrap_or_default().to_owned(),
         })
     }
@@ -171,7 +175,7 @@ mod tests {
         };
         let times = |start: &str, expiry: &str| Ok((start.to_owned(), expiry.to_owned()));
         assert_eq!(
-            read("<Start>2026-11-15T00:00:00Z</Start><Expiry>2026-11-16T00:00:00.0Z</Expiry>"),
+            read("<Start>2026-11-15T00:00:00Z</Start><Expiry>2026-11-16T00:00:00.9Z</Expiry>"),
             times("2026-11-15T00:00:00Z", "2026-11-16T00:00:00Z")
         );
         let open = read("<Start/><Expiry>2026-11-16</Expiry>");
