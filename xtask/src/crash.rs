@@ -12,7 +12,8 @@ use crate::{Failure, Result, process};
 const ROUNDS: u64 = 20;
 
 /// The fronts that there is a load for, and its program.
-const LOADS: &[(&str, &str)] = &[("tables", "crash"), ("queues", "crash-queues")];
+const LOADS: &[(&str, &str)] =
+    &[("blobs", "crash-blobs"), ("queues", "crash-queues"), ("tables", "crash")];
 
 pub(crate) fn run(mut arguments: Arguments) -> Result {
     let front = arguments.word().unwrap_or("tables".to_owned());

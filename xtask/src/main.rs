@@ -13,6 +13,7 @@ mod emulator;
 mod fuzz;
 mod node;
 mod process;
+mod programs;
 mod python;
 mod server;
 mod sim;
@@ -74,9 +75,15 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "crash",
-        usage: "[tables|queues] [--rounds N]",
+        usage: "[tables|queues|blobs] [--rounds N]",
         what: "kill -9 under load, restart, look for every answered write or message",
         run: crash::run,
+    },
+    Command {
+        name: "program",
+        usage: "object-store|rclone",
+        what: "a program as users have it, on a server of its own",
+        run: programs::run,
     },
     Command {
         name: "fuzz",
