@@ -232,7 +232,6 @@ fn blobs(one: &Reader<'_>) -> Result<lazuli_blobs::Limits> {
         block_bytes_max: one.need("blob-block-bytes-max", value::bytes)?,
         append_bytes_max: one.need("blob-append-bytes-max", value::bytes)?,
         page_items_max: one.need("blob-page-items-max", value::count)?,
-        copy_bytes_max: one.need("blob-copy-bytes-max", value::bytes)?,
         source_hosts: one.may("blob-source-hosts", value::hosts)?.unwrap_or_default(),
         ..lazuli_blobs::Limits::default()
     })

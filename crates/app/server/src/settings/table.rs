@@ -158,12 +158,6 @@ pub const TABLE: &[Row] = &[
     row("blob-append-bytes-max", "BYTES", Some("100MiB"), "The most that one request may append"),
     row("blob-page-items-max", "COUNT", Some("5000"), "The most blobs in one page of a list"),
     row(
-        "blob-copy-bytes-max",
-        "BYTES",
-        Some("256MiB"),
-        "The largest blob that is copied within its request",
-    ),
-    row(
         "blob-request-timeout",
         "TIME",
         Some("2h"),
