@@ -73,6 +73,21 @@ const STEPS: &[Step] = &[
         run: || twins("queues"),
     },
     Step {
+        name: "blobs-python",
+        proves: "the official Python SDK works on Blobs",
+        run: || conformance::judge("blobs", Sdk::Python, "ours"),
+    },
+    Step {
+        name: "blobs-js",
+        proves: "the official JavaScript SDK works on Blobs",
+        run: || conformance::judge("blobs", Sdk::Js, "ours"),
+    },
+    Step {
+        name: "blobs-azurite",
+        proves: "the same tests say the same of the emulator, but for the known gaps",
+        run: || twins("blobs"),
+    },
+    Step {
         name: "crash",
         proves: "kill -9 loses no answered write and tears no transaction",
         run: || crash::rounds("tables", CRASH_ROUNDS),

@@ -4,6 +4,7 @@
 an endpoint for each front. Tests get what they need as fixtures and never know which target it is.
 """
 
+import datetime
 import json
 import pathlib
 import uuid
@@ -11,6 +12,7 @@ import uuid
 import pytest
 from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableServiceClient
+from azure.storage.blob import BlobServiceClient, generate_blob_sas
 from azure.storage.queue import QueueServiceClient
 
 import gaps
@@ -74,3 +76,42 @@ def queues(target, queues_url):
 def queue(queues):
     """A fresh queue with a name of its own. It stays: every run starts with fresh data."""
     return queues.create_queue(f"q{uuid.uuid4().hex}")
+
+
+@pytest.fixture(scope="session")
+def blobs_url(target):
+    """The address of the Blobs front with the account in its path, as emulators have it."""
+    return f"{target['endpoints']['blobs']}/{target['account']}"
+
+
+@pytest.fixture(scope="session")
+def blobs(target, blobs_url):
+    """A client of the Blob service that signs with the account's key and does not retry behind our back."""
+    credential = {"account_name": target["account"], "account_key": target["key"]}
+    with BlobServiceClient(blobs_url, credential=credential, retry_total=0) as client:
+        yield client
+
+
+@pytest.fixture
+def container(blobs):
+    """A fresh container with a name of its own. It stays: every run starts with fresh data."""
+    return blobs.create_container(f"c{uuid.uuid4().hex}")
+
+
+@pytest.fixture
+def read_url(target):
+    """The address of a blob with a signature that lets anybody read it for an hour."""
+
+    def url(blob):
+        signature = generate_blob_sas(
+            target["account"],
+            blob.container_name,
+            blob.blob_name,
+            snapshot=blob.snapshot,
+            account_key=target["key"],
+            permission="r",
+            expiry=datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=1),
+        )
+        return f"{blob.url}{'&' if '?' in blob.url else '?'}{signature}"
+
+    return url

@@ -11,7 +11,7 @@ use crate::address::Resource;
 use crate::codes::Code;
 use crate::error::{Common, Fault, Result};
 use crate::request::{BlobOperation, Head, Operation};
-use crate::{Call, Front, access};
+use crate::{Call, Front, access, delete, tiers};
 
 pub(crate) async fn run(
     front: &Front,
@@ -90,9 +90,8 @@ async fn one(
             if container.is_none_or(|container| *container == path.container) =>
         {
             match *operation {
-                operation @ (BlobOperation::Delete(_) | BlobOperation::SetTier(_)) => {
-                    front.dispatch_blob(&call, &path, operation, &mut Body::empty()).await
-                }
+                BlobOperation::Delete(delete) => delete::run(front, &call, &path, delete).await,
+                BlobOperation::SetTier(set) => tiers::set(front, &call, &path, set).await,
                 _ => Err(not_for_batches()),
             }
         }

@@ -2,20 +2,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use lazuli_http::xml;
+use lazuli_shapes::blob::BlockChoice;
 
 use crate::codes::Code;
 use crate::error::{Common, Fault, Result};
 use crate::limits::{BLOCK_ID_BYTES_MAX, Limits};
-
-/// Where to look for a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    Committed,
-    Uncommitted,
-    /// Among those that are not committed first, then among those that are.
-    Latest,
-}
 
 /// The bytes of a block id, which clients write in base64.
 pub(crate) fn block_id(text: &str) -> Result<Vec<u8>> {
@@ -25,7 +18,7 @@ pub(crate) fn block_id(text: &str) -> Result<Vec<u8>> {
 }
 
 /// Reads a list, in its order.
-pub(crate) fn read(body: &[u8], limits: &Limits) -> Result<Vec<(Place, Vec<u8>)>> {
+pub(crate) fn read(body: &[u8], limits: &Limits) -> Result<Vec<(BlockChoice, Bytes)>> {
     // One element is the list itself.
     let root = xml::parse_up_to(body, limits.block_count_max + 2)?;
     if root.name != "BlockList" {
@@ -35,14 +28,14 @@ pub(crate) fn read(body: &[u8], limits: &Limits) -> Result<Vec<(Place, Vec<u8>)>
         return Err(Fault::new(Code::BlockListTooLong));
     }
     let block = |element: &xml::Element| {
-        let place = match element.name.as_str() {
-            "Committed" => Place::Committed,
-            "Uncommitted" => Place::Uncommitted,
-            "Latest" => Place::Latest,
+        let choice = match element.name.as_str() {
+            "Committed" => BlockChoice::Committed,
+            "Uncommitted" => BlockChoice::Uncommitted,
+            "Latest" => BlockChoice::Latest,
             _ => return Err(Fault::new(Common::InvalidXmlDocument)),
         };
         let id = block_id(&element.text).map_err(|_| Fault::new(Code::InvalidBlockList))?;
-        Ok((place, id))
+        Ok((choice, id.into()))
     };
     root.children.iter().map(block).collect()
 }
@@ -62,8 +55,12 @@ mod tests {
         let text = "<?xml version='1.0'?><BlockList><Latest>Yg==</Latest><Committed>YQ==</Committed>\
                     <Uncommitted>Yg==</Uncommitted></BlockList>";
         let list = read(text.as_bytes(), &Limits::default()).unwrap();
-        let expected = [(Place::Latest, "b"), (Place::Committed, "a"), (Place::Uncommitted, "b")];
-        assert_eq!(list, expected.map(|(place, id)| (place, id.as_bytes().to_vec())));
+        let expected = [
+            (BlockChoice::Latest, "b"),
+            (BlockChoice::Committed, "a"),
+            (BlockChoice::Uncommitted, "b"),
+        ];
+        assert_eq!(list, expected.map(|(place, id)| (place, Bytes::from(id))));
         assert_eq!(read(b"<BlockList/>", &Limits::default()), Ok(vec![]));
     }
 

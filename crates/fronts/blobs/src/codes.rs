@@ -144,6 +144,7 @@ impl Code {
             codes::BLOB_ARCHIVED => Self::BlobArchived,
             codes::BLOB_BEING_REHYDRATED => Self::BlobBeingRehydrated,
             codes::BLOB_IMMUTABLE | codes::IMMUTABILITY_LOCKED => Self::BlobImmutableDueToPolicy,
+            codes::LEGAL_HOLD => Self::BlobImmutableDueToLegalHold,
             codes::BLOB_SEALED => Self::BlobIsSealed,
             codes::SNAPSHOTS_PRESENT => Self::SnapshotsPresent,
             codes::CONDITION_NOT_MET => Self::Common(Common::ConditionNotMet),

@@ -1,13 +1,14 @@
 //! Operations on containers: create, look at, change, delete, restore, list.
 
 use lazuli_http::{Body, Response, StatusCode, acl};
-use lazuli_shapes::blob::{Conditions, NewBlobContainer};
+use lazuli_shapes::blob::{Conditions, ListContainers, NewBlobContainer};
 
 use crate::access::{PERMISSIONS, policies};
 use crate::error::{Result, refused};
+use crate::listing::Page;
 use crate::options::Pairs;
-use crate::request::{CreateContainer, SetAcl, bad_header};
-use crate::{Call, Front, etag, response};
+use crate::request::{ContainerList, CreateContainer, SetAcl, bad_header};
+use crate::{Call, Front, etag, response, token};
 
 pub(crate) async fn create(
     front: &Front,
@@ -131,4 +132,27 @@ pub(crate) async fn restore(
     let restored = front.blobs.restore_container(&call.container(container), version).await;
     let record = restored.map_err(refused)?;
     Ok(response::changed(Response::new(StatusCode::CREATED), record.changed))
+}
+
+pub(crate) async fn list(front: &Front, call: &Call, list: ContainerList) -> Result<Response> {
+    let ContainerList { prefix, deleted, most, .. } = list;
+    let options = ListContainers { prefix, deleted, most };
+    let (sent, after) = match &list.marker {
+        Some((sent, place)) => (Some(sent.as_str()), Some(place)),
+        None => (None, None),
+    };
+    let listed = front.blobs.list_containers(&call.target.account, &options, after).await;
+    let listed = listed.map_err(refused)?;
+    let mut page = Page::new(&call.target.base, None, call.received_ms);
+    page.asked(&options.prefix, sent, list.asked);
+    page.open("Containers");
+    for item in &listed.entries {
+        // Containers of the service's own are shown to who asks for them.
+        if list.system || !item.name.starts_with('$') {
+            page.container(item, list.metadata);
+        }
+    }
+    page.close("Containers");
+    let next = listed.next.as_ref().map(|place| token::write(place));
+    Ok(response::xml(StatusCode::OK, page.end(next.as_deref())))
 }

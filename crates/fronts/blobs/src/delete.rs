@@ -4,7 +4,7 @@ use lazuli_http::{Response, StatusCode};
 use lazuli_shapes::blob::DeleteOptions;
 
 use crate::error::{Result, refused};
-use crate::request::{BlobPath, Delete};
+use crate::request::{BlobPath, Delete, bad_parameter};
 use crate::{Call, Front};
 
 pub(crate) async fn run(
@@ -13,7 +13,11 @@ pub(crate) async fn run(
     path: &BlobPath,
     delete: Delete,
 ) -> Result<Response> {
-    let protection = front.protection(&call.target.account).await?;
+    let properties = front.properties(&call.target.account).await?;
+    if delete.permanent && !properties.retention.allow_permanent {
+        return Err(bad_parameter("deletetype", "permanent"));
+    }
+    let protection = properties.protection();
     let options = DeleteOptions { snapshots: delete.snapshots, permanent: delete.permanent };
     let (address, conditions) = (call.blob(path), &delete.conditions);
     let deleted = front.blobs.delete(&address, delete.which, options, conditions, protection).await;

@@ -5,24 +5,30 @@
 //! Contents stream both ways: nothing here holds more than a piece of them. `operations.toml` lists every operation of
 //! the service and whether it is done.
 
-#![allow(dead_code, reason = "the groups of operations that follow use the rest")]
-
 mod access;
 mod address;
+mod append;
 mod batch;
 mod block_list;
+mod blocks;
 mod codes;
 mod containers;
+mod copy;
 mod delete;
 mod error;
 mod etag;
 mod filter;
+mod find;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod immutability;
 mod leases;
 pub mod limits;
+mod list;
 mod listing;
 mod names;
 mod options;
+mod pages;
 mod properties;
 mod put;
 mod range;
@@ -31,6 +37,7 @@ mod request;
 mod response;
 mod service;
 mod service_properties;
+mod snapshots;
 mod source;
 mod tags;
 mod tiers;
@@ -228,11 +235,10 @@ impl Front {
             ServiceOperation::Stats => service::stats(call),
             ServiceOperation::Account => Ok(service::account()),
             ServiceOperation::DelegationKey => service::delegation_key(self, call, body).await,
-            ServiceOperation::ListContainers(_) | ServiceOperation::Find(_) => {
-                Err(Fault::new(Common::NotImplemented))
-            }
+            ServiceOperation::ListContainers(list) => containers::list(self, call, list).await,
+            ServiceOperation::Find(find) => find::run(self, call, None, find).await,
             ServiceOperation::Batch { boundary } => {
-                batch::run(self, call, None, &boundary, body).await
+                Box::pin(batch::run(self, call, None, &boundary, body)).await
             }
         }
     }
@@ -270,11 +276,10 @@ impl Front {
             ContainerOperation::Lease { action, conditions } => {
                 leases::container(self, call, container, action, &conditions).await
             }
-            ContainerOperation::List(_) | ContainerOperation::Find(_) => {
-                Err(Fault::new(Common::NotImplemented))
-            }
+            ContainerOperation::List(list) => list::run(self, call, container, list).await,
+            ContainerOperation::Find(find) => find::run(self, call, Some(container), find).await,
             ContainerOperation::Batch { boundary } => {
-                batch::run(self, call, Some(container), &boundary, body).await
+                Box::pin(batch::run(self, call, Some(container), &boundary, body)).await
             }
             ContainerOperation::Account => Ok(service::account()),
         }
@@ -290,7 +295,7 @@ impl Front {
         use BlobOperation as Op;
         match operation {
             Op::Put(put) => put::put(self, call, path, put, body).await,
-            Op::PutFromUrl(put) => put::put_from_url(self, call, path, put).await,
+            Op::PutFromUrl(put) => Box::pin(put::put_from_url(self, call, path, put)).await,
             Op::Get(get) => read::get(self, call, path, get).await,
             Op::Properties { which, conditions } => {
                 read::properties(self, call, path, which, &conditions).await
@@ -322,19 +327,26 @@ impl Front {
             Op::SetLegalHold { which, hold } => {
                 immutability::set_hold(self, call, path, which, hold).await
             }
+            Op::Snapshot { metadata, conditions } => {
+                snapshots::create(self, call, path, metadata, &conditions).await
+            }
+            Op::PutBlock(put) => blocks::put(self, call, path, put, body).await,
+            Op::PutBlockList(put) => blocks::commit(self, call, path, put, body).await,
+            Op::BlockList { which, kind, conditions } => {
+                blocks::list(self, call, path, which, kind, &conditions).await
+            }
+            Op::WritePages(write) => pages::write(self, call, path, write, body).await,
+            Op::PageRanges(get) => pages::ranges(self, call, path, get).await,
+            Op::Append(append) => append::append(self, call, path, append, body).await,
+            Op::Seal { position, conditions } => {
+                append::seal(self, call, path, position, &conditions).await
+            }
             Op::Account => Ok(service::account()),
-            Op::Query
-            | Op::IncrementalCopy
-            | Op::Snapshot { .. }
-            | Op::Copy(_)
-            | Op::AbortCopy { .. }
-            | Op::PutBlock(_)
-            | Op::PutBlockList(_)
-            | Op::BlockList { .. }
-            | Op::WritePages(_)
-            | Op::PageRanges(_)
-            | Op::Append(_)
-            | Op::Seal { .. } => Err(Fault::new(Common::NotImplemented)),
+            Op::Copy(copy) => Box::pin(copy::start(self, call, path, copy)).await,
+            Op::AbortCopy { id, conditions } => {
+                copy::abort(self, call, path, &id, &conditions).await
+            }
+            Op::Query | Op::IncrementalCopy => Err(Fault::new(Common::NotImplemented)),
         }
     }
 }

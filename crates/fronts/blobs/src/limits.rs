@@ -15,20 +15,14 @@ pub struct Limits {
     pub block_bytes_max: u64,
     /// The most blocks of a blob.
     pub block_count_max: usize,
-    /// The most blocks of a blob that are there and not committed.
-    pub uncommitted_block_count_max: usize,
     /// The most bytes that are appended at once.
     pub append_bytes_max: u64,
-    /// The most times that an append blob is appended to.
-    pub append_count_max: u32,
     /// The most bytes of pages that are written at once.
     pub page_write_bytes_max: u64,
     /// The most bytes of a page blob.
     pub page_blob_bytes_max: u64,
     /// The most bytes that are read from a URL at once, where the body of a block, an append or pages is.
     pub from_url_bytes_max: u64,
-    /// The most bytes of a blob that is copied within one request.
-    pub copy_bytes_max: u64,
     /// The most bytes of all names and values of metadata.
     pub metadata_bytes_max: usize,
     /// The most tags of a blob.
@@ -56,13 +50,10 @@ impl Default for Limits {
             put_blob_bytes_max: 5_000 * MIB,
             block_bytes_max: 4_000 * MIB,
             block_count_max: 50_000,
-            uncommitted_block_count_max: 100_000,
             append_bytes_max: 100 * MIB,
-            append_count_max: 50_000,
             page_write_bytes_max: 4 * MIB,
             page_blob_bytes_max: 8 * 1024 * 1024 * MIB,
             from_url_bytes_max: 4_000 * MIB,
-            copy_bytes_max: 256 * MIB,
             metadata_bytes_max: 8 * 1024,
             tag_count_max: 10,
             page_items_max: 5_000,

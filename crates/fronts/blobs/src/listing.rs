@@ -6,7 +6,9 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use lazuli_http::uri::percent_encode;
-use lazuli_shapes::blob::{BlobKind, BlobRecord, ContainerRecord, Deleted, Lease};
+use lazuli_shapes::blob::{
+    BlobKind, BlobRecord, Deleted, Lease, ListedBlob, ListedContainer, Which,
+};
 
 use crate::etag::{date, etag, moment_text};
 use crate::request::BlobList;
@@ -140,12 +142,13 @@ impl Page {
         self.number("RemainingRetentionDays", left);
     }
 
-    pub(crate) fn container(&mut self, name: &str, record: &ContainerRecord, metadata: bool) {
+    pub(crate) fn container(&mut self, item: &ListedContainer, metadata: bool) {
+        let record = &item.record;
         self.open("Container");
-        self.element("Name", name);
-        if record.deleted.is_some() {
+        self.element("Name", &item.name);
+        if let Some(deleted) = item.deleted {
             self.element("Deleted", "true");
-            self.element("Version", &moment_text(record.changed));
+            self.element("Version", &moment_text(deleted));
         }
         self.open("Properties");
         self.element("Last-Modified", &date(record.changed.millis()));
@@ -176,20 +179,19 @@ impl Page {
         self.close("BlobPrefix");
     }
 
-    /// A blob of a list, by what it is beside its record.
-    pub(crate) fn blob(&mut self, item: &Listed<'_>, list: &BlobList) {
-        let record = item.record;
+    pub(crate) fn blob(&mut self, item: &ListedBlob, list: &BlobList) {
+        let record = &item.record;
         self.open("Blob");
-        self.name(item.name);
+        self.name(&item.name);
         if record.deleted.is_some() {
             self.element("Deleted", "true");
         }
-        if let Some(time) = item.snapshot {
+        if let Which::Snapshot(time) = item.which {
             self.element("Snapshot", &moment_text(time));
         }
         if let Some(version) = record.version.filter(|_| list.versions) {
             self.element("VersionId", &moment_text(version));
-            if item.is_current {
+            if item.which == Which::Current && record.deleted.is_none() {
                 self.element("IsCurrentVersion", "true");
             }
         }
@@ -308,12 +310,4 @@ impl Page {
         self.close("Tags");
         self.close("Blob");
     }
-}
-
-/// A blob of a list.
-pub(crate) struct Listed<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) record: &'a BlobRecord,
-    pub(crate) snapshot: Option<lazuli_engine::Lsn>,
-    pub(crate) is_current: bool,
 }

@@ -16,9 +16,15 @@ pub(crate) async fn set(
 ) -> Result<Response> {
     let (address, conditions) = (call.blob(path), &set.conditions);
     let blobs = &front.blobs;
+    // Clients change one of the three at a time; each is a change of its own.
     let record = match (set.headers, set.length, set.sequence) {
         (Some(headers), None, None) => blobs.set_headers(&address, headers, conditions).await,
-        _ => return Err(Fault::new(Common::NotImplemented)),
+        (None, Some(length), None) => blobs.resize(&address, length, conditions).await,
+        (None, None, Some(action)) => blobs.set_sequence_number(&address, action, conditions).await,
+        _ => {
+            return Err(Fault::new(Common::InvalidInput)
+                .say("Headers, length and sequence number are changed one by one."));
+        }
     };
     let record = record.map_err(refused)?;
     let answer = response::changed(Response::new(StatusCode::OK), record.changed);

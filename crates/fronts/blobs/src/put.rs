@@ -75,10 +75,10 @@ pub(crate) async fn put_from_url(
 ) -> Result<Response> {
     let address = call.blob(path);
     let most = front.limits.put_blob_bytes_max;
-    let opened = source::open(front, call, &put.source).await?;
+    let opened = Box::pin(source::open(front, call, &put.source)).await?;
     let wants = source::Wants { most, md5: true };
     let (content, origin) =
-        source::receive(front, call, &address, opened, &put.source, wants).await?;
+        Box::pin(source::receive(front, call, &address, opened, &put.source, wants)).await?;
     if put.copy_headers {
         let own = &mut put.blob.headers;
         let kept = origin.headers;

@@ -72,6 +72,11 @@ impl BlobProperties {
         Ok(changed)
     }
 
+    /// What the account keeps of replaced and deleted blobs.
+    pub(crate) fn protection(&self) -> Protection {
+        Protection { versioning: self.versioning, retention_days: self.retention.days }
+    }
+
     pub(crate) fn write(&self) -> String {
         let mut own = String::new();
         if let Some(version) = &self.default_version {
@@ -115,10 +120,10 @@ fn write_kept(out: &mut String, name: &str, retention: Retention) {
 }
 
 fn retention(section: &Element) -> std::result::Result<Retention, PropertiesError> {
-    Ok(Retention {
-        days: retention_days(section)?,
-        allow_permanent: flag(section, "AllowPermanentDelete")?,
-    })
+    let days = retention_days(section)?;
+    // Where nothing is kept, everything is gone for good anyway.
+    let allow_permanent = flag(section, "AllowPermanentDelete")? && days.is_some();
+    Ok(Retention { days, allow_permanent })
 }
 
 fn version(section: &Element) -> std::result::Result<Option<String>, PropertiesError> {
@@ -203,11 +208,7 @@ impl Front {
 
     /// What the account keeps of replaced and deleted blobs.
     pub(crate) async fn protection(&self, account: &str) -> Result<Protection> {
-        let properties = self.properties(account).await?;
-        Ok(Protection {
-            versioning: properties.versioning,
-            retention_days: properties.retention.days,
-        })
+        Ok(self.properties(account).await?.protection())
     }
 
     /// What it keeps of deleted containers.

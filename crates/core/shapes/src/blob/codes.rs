@@ -11,6 +11,7 @@ pub const BLOB_TYPE_MISMATCH: &str = "blob-type-mismatch";
 pub const BLOB_ARCHIVED: &str = "blob-archived";
 pub const BLOB_BEING_REHYDRATED: &str = "blob-being-rehydrated";
 pub const BLOB_IMMUTABLE: &str = "blob-immutable";
+pub const LEGAL_HOLD: &str = "legal-hold";
 pub const BLOB_SEALED: &str = "blob-sealed";
 pub const SNAPSHOTS_PRESENT: &str = "snapshots-present";
 pub const OPERATION_NOT_ALLOWED_ON_ROOT: &str = "operation-not-allowed-on-root";

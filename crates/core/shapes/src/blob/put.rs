@@ -196,9 +196,12 @@ impl BlobRecord {
 
     /// Whether this state may go away for good.
     pub(super) fn check_erasable(&self, now_ms: u64) -> Result<()> {
-        let is_kept = self.immutability.is_some_and(|policy| policy.until_ms > now_ms);
-        if is_kept || self.has_legal_hold {
-            let message = "a policy or a legal hold keeps the blob as it is";
+        if self.has_legal_hold {
+            let message = "a legal hold keeps the blob as it is";
+            return Err(Error::exists(codes::LEGAL_HOLD, message));
+        }
+        if self.immutability.is_some_and(|policy| policy.until_ms > now_ms) {
+            let message = "a policy keeps the blob as it is";
             return Err(Error::exists(codes::BLOB_IMMUTABLE, message));
         }
         Ok(())
@@ -211,7 +214,32 @@ impl Blobs {
         &self,
         address: &BlobAddress,
         content: Content,
+        new: NewBlob,
+        conditions: &Conditions,
+        protection: Protection,
+    ) -> Result<BlobRecord> {
+        self.put_content(address, content, new, None, conditions, protection).await
+    }
+
+    /// Puts a block blob whose bytes the front copied from somewhere else.
+    pub async fn put_copied_blob(
+        &self,
+        address: &BlobAddress,
+        content: Content,
+        new: NewBlob,
+        copy: CopyState,
+        conditions: &Conditions,
+        protection: Protection,
+    ) -> Result<BlobRecord> {
+        self.put_content(address, content, new, Some(copy), conditions, protection).await
+    }
+
+    async fn put_content(
+        &self,
+        address: &BlobAddress,
+        content: Content,
         mut new: NewBlob,
+        copy: Option<CopyState>,
         conditions: &Conditions,
         protection: Protection,
     ) -> Result<BlobRecord> {
@@ -224,7 +252,7 @@ impl Blobs {
             body: Body::Bytes(content.piece.into_iter().collect()),
             conditions: conditions.clone(),
             protection,
-            copy: None,
+            copy,
             is_sealed: false,
             append_blocks: 0,
         };

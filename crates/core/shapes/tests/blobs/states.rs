@@ -151,7 +151,7 @@ async fn what_a_policy_or_a_hold_keeps_is_neither_replaced_nor_deleted() {
     assert_eq!(none_any_more.unwrap_err().code(), codes::IMMUTABILITY_LOCKED);
     world.put("y", &bytes(10, 1)).await;
     world.blobs.set_legal_hold(&blob("y"), which, true).await.unwrap();
-    assert_eq!(world.delete("y", none()).await.unwrap_err().code(), codes::BLOB_IMMUTABLE);
+    assert_eq!(world.delete("y", none()).await.unwrap_err().code(), codes::LEGAL_HOLD);
     world.blobs.set_legal_hold(&blob("y"), which, false).await.unwrap();
     world.delete("y", none()).await.unwrap();
 }

@@ -1,11 +1,12 @@
 //! Operations on containers.
 
+use bytes::Bytes;
 use lazuli_shapes::blob::{Conditions, LeaseAction, PublicAccess};
 
 use super::service::{Find, boundary, includes, marker};
 use super::{Head, bad_header, bad_parameter, unknown};
 use crate::access::Need;
-use crate::error::Result;
+use crate::error::{Common, Fault, Result};
 use crate::limits::Limits;
 use crate::options::{Pairs, conditions, lease_action, lease_only, metadata};
 
@@ -64,8 +65,7 @@ pub(crate) struct BlobList {
     pub(crate) delimiter: Option<String>,
     /// The marker as it was sent, which the answer repeats.
     pub(crate) sent_marker: Option<String>,
-    pub(crate) marker: Option<String>,
-    pub(crate) start_from: Option<String>,
+    pub(crate) marker: Option<Bytes>,
     pub(crate) most: usize,
     /// The number that the client asked for, which the answer repeats.
     pub(crate) asked: Option<usize>,
@@ -192,7 +192,6 @@ fn list(head: Head<'_>, limits: &Limits) -> Result<BlobList> {
         delimiter: text("delimiter"),
         sent_marker: text("marker"),
         marker: marker(head)?,
-        start_from: text("startFrom"),
         most,
         asked: text("maxresults").map(|_| most),
         ..BlobList::default()
@@ -218,8 +217,12 @@ fn list(head: Head<'_>, limits: &Limits) -> Result<BlobList> {
     if list.delimiter.is_some() && list.snapshots {
         return Err(bad_parameter("include", "snapshots"));
     }
-    if let Some(showonly) = head.parameter("showonly") {
-        return Err(bad_parameter("showonly", showonly));
+    for name in ["showonly", "startFrom", "endBefore"] {
+        if head.parameter(name).is_some() {
+            return Err(
+                Fault::new(Common::UnsupportedQueryParameter).detail("QueryParameterName", name)
+            );
+        }
     }
     Ok(list)
 }

@@ -1,7 +1,8 @@
 //! What operations on parts of blobs are asked for with: blocks, pages, appends; and the end of a blob's life.
 
+use bytes::Bytes;
 use lazuli_engine::Lsn;
-use lazuli_shapes::blob::{Conditions, Which};
+use lazuli_shapes::blob::{Conditions, SequenceConditions, Which};
 
 use super::service::marker;
 use super::write::{NewBlob, Source};
@@ -54,14 +55,6 @@ impl BlockListKind {
     }
 }
 
-/// Bounds of the sequence number of a page blob.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SequenceBounds {
-    pub(crate) at_most: Option<u64>,
-    pub(crate) below: Option<u64>,
-    pub(crate) equal: Option<u64>,
-}
-
 #[derive(Debug)]
 pub(crate) struct PageWrite {
     /// The first byte and the number of bytes, both those of pages.
@@ -69,7 +62,7 @@ pub(crate) struct PageWrite {
     pub(crate) clear: bool,
     pub(crate) source: Option<Source>,
     pub(crate) checksums: Checksums,
-    pub(crate) sequence: SequenceBounds,
+    pub(crate) sequence: SequenceConditions,
     pub(crate) conditions: Conditions,
 }
 
@@ -98,7 +91,7 @@ impl PageWrite {
             clear,
             source,
             checksums: Checksums::of(head)?,
-            sequence: SequenceBounds {
+            sequence: SequenceConditions {
                 at_most: head.number("x-ms-if-sequence-number-le")?,
                 below: head.number("x-ms-if-sequence-number-lt")?,
                 equal: head.number("x-ms-if-sequence-number-eq")?,
@@ -130,8 +123,9 @@ impl GetPages {
         let moment = |text| etag::moment(text).ok_or_else(|| bad_parameter("prevsnapshot", text));
         let since = since.map(|text| text.replace("%3A", ":").replace("%3a", ":"));
         let since = since.as_deref().map(moment).transpose()?;
-        let after =
-            marker(head)?.map(|text| text.parse().map_err(|_| bad_parameter("marker", &text)));
+        let number = |place: Bytes| std::str::from_utf8(&place).ok()?.parse().ok();
+        let bad = || bad_parameter("marker", head.parameter("marker").unwrap_or_default());
+        let after = marker(head)?.map(|place| number(place).ok_or_else(bad));
         Ok(Self {
             which: which(head.query)?,
             range: ByteRange::of(head)?,

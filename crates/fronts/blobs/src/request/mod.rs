@@ -22,14 +22,11 @@ use crate::names::{check_blob, check_container};
 
 pub(crate) use blob::BlobOperation;
 pub(crate) use container::{BlobList, ContainerOperation, CreateContainer, SetAcl};
-#[allow(unused_imports, reason = "the groups of operations that follow use the rest")]
 pub(crate) use content::{
     Append, BlockListKind, Expiry, GetPages, PageWrite, PutBlock, PutBlockList,
 };
 pub(crate) use head::{Head, bad_header, bad_parameter};
-#[allow(unused_imports, reason = "the groups of operations that follow use the rest")]
 pub(crate) use service::{ContainerList, Find, ServiceOperation};
-#[allow(unused_imports, reason = "the groups of operations that follow use the rest")]
 pub(crate) use write::{
     CopyBlob, Delete, Get, NewBlob, NewKind, PutBlob, PutBlobFromUrl, RangeDigest, SetProperties,
     SetTier, Source,

@@ -1,5 +1,6 @@
 //! Operations on the service itself.
 
+use bytes::Bytes;
 use lazuli_http::multipart;
 
 use super::{Head, bad_parameter, unknown};
@@ -24,8 +25,8 @@ pub(crate) enum ServiceOperation {
 #[derive(Debug, PartialEq)]
 pub(crate) struct ContainerList {
     pub(crate) prefix: String,
-    /// The marker as it was sent, which the answer repeats, and the name that it stands for.
-    pub(crate) marker: Option<(String, String)>,
+    /// The marker as it was sent, which the answer repeats, and the place that it stands for.
+    pub(crate) marker: Option<(String, Bytes)>,
     pub(crate) most: usize,
     /// The number that the client asked for, which the answer repeats.
     pub(crate) asked: Option<usize>,
@@ -37,7 +38,7 @@ pub(crate) struct ContainerList {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Find {
     pub(crate) search: Search,
-    pub(crate) marker: Option<String>,
+    pub(crate) marker: Option<Bytes>,
     pub(crate) most: usize,
 }
 
@@ -52,7 +53,7 @@ impl Find {
 }
 
 /// What the marker of the page before stands for.
-pub(super) fn marker(head: Head<'_>) -> Result<Option<String>> {
+pub(super) fn marker(head: Head<'_>) -> Result<Option<Bytes>> {
     let read = |text| token::read(text).ok_or_else(|| bad_parameter("marker", text));
     head.parameter("marker").map(read).transpose()
 }
@@ -84,7 +85,10 @@ impl ServiceOperation {
             ("GET" | "HEAD", Some("account"), Some("properties")) => Ok(Self::Account),
             ("POST", Some("service"), Some("userdelegationkey")) => Ok(Self::DelegationKey),
             ("GET", None, Some("blobs")) => Ok(Self::Find(Find::of(head, limits)?)),
-            ("POST", None, Some("batch")) => Ok(Self::Batch { boundary: boundary(head)? }),
+            // Some clients take the account in the path for a container.
+            ("POST", None | Some("container"), Some("batch")) => {
+                Ok(Self::Batch { boundary: boundary(head)? })
+            }
             _ => Err(unknown(head)),
         }
     }
@@ -133,7 +137,7 @@ fn list(head: Head<'_>, limits: &Limits) -> Result<ContainerList> {
     let most = head.page_items(limits.page_items_max)?;
     let mut list = ContainerList {
         prefix: head.parameter("prefix").unwrap_or_default().to_owned(),
-        marker: marker.map(|name| (sent, name)),
+        marker: marker.map(|place| (sent, place)),
         most,
         asked: head.parameter("maxresults").map(|_| most),
         metadata: false,

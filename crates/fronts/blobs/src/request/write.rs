@@ -1,6 +1,8 @@
 //! What single operations on blobs are asked for with, beside the blob itself.
 
-use lazuli_shapes::blob::{Conditions, CustomerKey, Headers, Immutability, Snapshots, Tier, Which};
+use lazuli_shapes::blob::{
+    Conditions, CustomerKey, Headers, Immutability, SequenceAction, Snapshots, Tier, Which,
+};
 
 use super::{Head, bad_header, bad_parameter};
 use crate::codes::Code;
@@ -174,18 +176,18 @@ pub(crate) struct CopyBlob {
     pub(crate) sync: bool,
     pub(crate) copy_tags: bool,
     pub(crate) seal: Option<bool>,
-    pub(crate) high_priority: bool,
 }
 
 impl CopyBlob {
     pub(super) fn of(head: Head<'_>, limits: &Limits) -> Result<Self> {
+        // A copy out of the archive is there at once, so how urgent it is makes no difference.
+        high_priority(head)?;
         Ok(Self {
             blob: NewBlob::of(head, limits, false)?,
             source: Source::required(head)?,
             sync: head.flag("x-ms-requires-sync")?.unwrap_or_default(),
             copy_tags: copies_tags(head)?,
             seal: head.flag("x-ms-seal-blob")?,
-            high_priority: high_priority(head)?,
         })
     }
 }
@@ -228,21 +230,12 @@ impl Get {
     }
 }
 
-/// What becomes of the sequence number of a page blob.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SequenceChange {
-    /// The larger of the two.
-    Max(u64),
-    Update(u64),
-    Increment,
-}
-
 #[derive(Debug)]
 pub(crate) struct SetProperties {
     /// All headers of the blob are set together, if any is.
     pub(crate) headers: Option<Headers>,
     pub(crate) length: Option<u64>,
-    pub(crate) sequence: Option<SequenceChange>,
+    pub(crate) sequence: Option<SequenceAction>,
     pub(crate) conditions: Conditions,
 }
 
@@ -261,11 +254,11 @@ impl SetProperties {
         };
         let sequence = match head.text("x-ms-sequence-number-action") {
             None => None,
-            Some(text) if text.eq_ignore_ascii_case("max") => Some(SequenceChange::Max(number()?)),
+            Some(text) if text.eq_ignore_ascii_case("max") => Some(SequenceAction::Max(number()?)),
             Some(text) if text.eq_ignore_ascii_case("update") => {
-                Some(SequenceChange::Update(number()?))
+                Some(SequenceAction::Update(number()?))
             }
-            Some(text) if text.eq_ignore_ascii_case("increment") => Some(SequenceChange::Increment),
+            Some(text) if text.eq_ignore_ascii_case("increment") => Some(SequenceAction::Increment),
             Some(_) => return Err(bad_header("x-ms-sequence-number-action")),
         };
         // A request that changes nothing else sets the headers, to none if it names none.

@@ -1,0 +1,121 @@
+//! Copies of blobs. A blob of this server is copied directly, in the background where it takes long; what another server has
+//! is read from there while the client waits.
+
+use lazuli_http::{Response, StatusCode};
+use lazuli_shapes::blob::{BlobRecord, Conditions, CopyOptions, CopySource, CopyState, CopyStatus};
+
+use crate::codes::Code;
+use crate::error::{Common, Fault, Result, refused};
+use crate::put::{guarded, new_blob, overwrite};
+use crate::request::{BlobPath, CopyBlob};
+use crate::{Call, Front, response, source};
+
+pub(crate) async fn start(
+    front: &Front,
+    call: &Call,
+    path: &BlobPath,
+    copy: CopyBlob,
+) -> Result<Response> {
+    let id = front.new_id();
+    let record = match source::local(front, call, &copy.source).await? {
+        Some(local) => from_here(front, call, path, copy, local, &id).await?,
+        None => return from_there(front, call, path, copy, &id).await,
+    };
+    let state = record.copy.as_ref().map_or(CopyStatus::Success, |state| state.status);
+    Ok(started(&record, &id, state))
+}
+
+fn started(record: &BlobRecord, id: &str, status: CopyStatus) -> Response {
+    response::written(StatusCode::ACCEPTED, record)
+        .with("x-ms-copy-id", id)
+        .with("x-ms-copy-status", response::copy_status(status))
+}
+
+async fn from_here(
+    front: &Front,
+    call: &Call,
+    path: &BlobPath,
+    copy: CopyBlob,
+    local: source::Local,
+    id: &str,
+) -> Result<BlobRecord> {
+    let source = CopySource {
+        address: local.address,
+        which: local.which,
+        conditions: copy.source.conditions,
+        key: copy.source.key,
+        url: copy.source.url,
+    };
+    let conditions = guarded(call, copy.blob.conditions.clone());
+    let metadata = copy.blob.metadata.clone();
+    let options = CopyOptions {
+        id: id.to_owned(),
+        with_tags: copy.copy_tags,
+        new: new_blob(copy.blob),
+        metadata: (!metadata.is_empty()).then_some(metadata),
+        with_headers: true,
+        key: call.key.clone(),
+        is_sealed: copy.seal.unwrap_or_default(),
+    };
+    let protection = front.protection(&call.target.account).await?;
+    let (blobs, target) = (&front.blobs, call.blob(path));
+    let copied = match copy.sync {
+        true => blobs.copy(&source, &target, options, &conditions, protection).await,
+        false => blobs.start_copy(&source, &target, options, &conditions, protection).await,
+    };
+    copied.map_err(|error| target_refused(call, refused(error)))
+}
+
+/// What the refusals of a write are of the target of a copy.
+fn target_refused(call: &Call, fault: Fault) -> Fault {
+    match fault.code {
+        Code::Common(Common::ConditionNotMet) => Fault::new(Code::TargetConditionNotMet),
+        Code::CannotVerifyCopySource => fault.with_status(StatusCode::NOT_FOUND),
+        _ => overwrite(call, fault),
+    }
+}
+
+async fn from_there(
+    front: &Front,
+    call: &Call,
+    path: &BlobPath,
+    copy: CopyBlob,
+    id: &str,
+) -> Result<Response> {
+    let opened = Box::pin(source::open(front, call, &copy.source)).await?;
+    let wants = source::Wants { most: front.limits.put_blob_bytes_max, md5: true };
+    let address = call.blob(path);
+    let received =
+        Box::pin(source::receive(front, call, &address, opened, &copy.source, wants)).await?;
+    let (content, origin) = received;
+    let conditions = guarded(call, copy.blob.conditions.clone());
+    let mut new = new_blob(copy.blob);
+    new.headers = origin.headers;
+    new.headers.content_md5 = content.md5;
+    let state = CopyState {
+        id: id.to_owned(),
+        source: copy.source.url,
+        status: CopyStatus::Success,
+        done: content.length,
+        total: content.length,
+        completed_ms: Some(call.received_ms),
+        description: None,
+    };
+    let protection = front.protection(&call.target.account).await?;
+    let put =
+        front.blobs.put_copied_blob(&address, content, new, state, &conditions, protection).await;
+    let record = put.map_err(|error| target_refused(call, refused(error)))?;
+    Ok(started(&record, id, CopyStatus::Success))
+}
+
+pub(crate) async fn abort(
+    front: &Front,
+    call: &Call,
+    path: &BlobPath,
+    id: &str,
+    conditions: &Conditions,
+) -> Result<Response> {
+    let lease = conditions.lease_id.as_deref();
+    front.blobs.abort_copy(&call.blob(path), id, lease).await.map_err(refused)?;
+    Ok(Response::new(StatusCode::NO_CONTENT))
+}
