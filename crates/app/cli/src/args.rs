@@ -1,5 +1,7 @@
 //! What there is to type: every command with its flags and help.
 
+pub(crate) mod blob;
+pub(crate) mod service;
 pub(crate) mod table;
 
 use std::path::PathBuf;
@@ -51,6 +53,9 @@ pub(crate) enum Command {
     /// Accounts and their keys
     #[command(subcommand)]
     Account(AccountCommand),
+    /// Containers and their blobs: list, copy, synchronize, remove
+    #[command(subcommand)]
+    Blob(blob::BlobCommand),
     /// Tables and their entities: list, create, delete, export, import
     #[command(subcommand)]
     Table(table::TableCommand),

@@ -1,7 +1,7 @@
 //! XML as the storage services use it for settings: elements and text, nothing else.
 //!
-//! Attributes, comments and namespaces are skipped, document types are refused. What is read becomes a small tree, whose
-//! size and depth are bounded, so that the readers of policies and properties can look things up by name.
+//! Attributes (but for one), comments and namespaces are skipped, document types are refused. What is read becomes a
+//! small tree, whose size and depth are bounded, so that the readers of policies and properties can look things up by name.
 
 /// How deep elements may nest. The deepest document of the services has five levels.
 pub const DEPTH_MAX: usize = 16;
@@ -18,6 +18,8 @@ pub struct Element {
     pub name: String,
     /// All text directly in it, white space and all.
     pub text: String,
+    /// Marked with `Encoded="true"`: the services so carry names that XML cannot hold, with percent signs.
+    pub encoded: bool,
     pub children: Vec<Element>,
 }
 
@@ -150,7 +152,9 @@ impl<'a> Reader<'a> {
         if name.is_empty() || tag.starts_with(char::is_whitespace) || !name.chars().all(plain) {
             return Err(XmlError);
         }
-        let mut element = Element { name: name.to_owned(), ..Element::default() };
+        let mut attributes = tag.split_ascii_whitespace().skip(1);
+        let encoded = attributes.any(|attribute| attribute == "Encoded=\"true\"");
+        let mut element = Element { name: name.to_owned(), encoded, ..Element::default() };
         if !is_empty {
             self.content(&mut element, depth)?;
             if self.until(">")?.trim_end() != qualified {
@@ -249,6 +253,13 @@ mod tests {
         assert!(
             can_carry("a\t\r\n\u{e9}\u{1f600}") && !can_carry("\u{1}") && !can_carry("\u{ffff}")
         );
+    }
+
+    #[test]
+    fn encoded_text_is_marked_and_stays_as_it_is() {
+        let encoded = |text: &str| parse(text.as_bytes()).unwrap().encoded;
+        assert!(encoded("<N Encoded=\"true\">%01</N>"));
+        assert!(!encoded("<N>%01</N>") && !encoded("<N Encoded=\"false\">%01</N>"));
     }
 
     #[test]

@@ -4,10 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
-use super::Target;
-
-/// The most connections of an import.
-const PARALLEL_MAX: u64 = 64;
+use super::service::{PARALLEL_MAX, Service, keys_help};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TableCommand {
@@ -37,25 +34,10 @@ pub(crate) enum TableCommand {
     Import(Import),
 }
 
-const AFTER_HELP: &str = "Keys are never flags. With --endpoint the key is AZURE_STORAGE_KEY of the \
-                          environment, or AZURE_STORAGE_SAS_TOKEN is used instead of one.\n\
-                          Interrupt at any time: --resume goes on. Formats: docs/table-import-export.md";
-
-/// Which account of which Tables service.
-#[derive(Clone, Debug, ClapArgs)]
-pub(crate) struct Service {
-    /// A Tables endpoint, with its account if that is part of the path [default: the running server's]
-    #[arg(long, value_name = "URL", conflicts_with = "connection")]
-    pub(crate) endpoint: Option<String>,
-    /// The account [default: the running server's first one, or the one that the endpoint names]
-    #[arg(long, value_name = "NAME", conflicts_with = "connection")]
-    pub(crate) account: Option<String>,
-    /// The environment variable that holds a connection string, such as AZURE_STORAGE_CONNECTION_STRING
-    #[arg(long, value_name = "VARIABLE")]
-    pub(crate) connection: Option<String>,
-    #[command(flatten)]
-    pub(crate) target: Target,
-}
+const AFTER_HELP: &str = concat!(
+    keys_help!(),
+    "\nInterrupt at any time: --resume goes on. Formats: docs/table-import-export.md"
+);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {

@@ -2,9 +2,11 @@
 
 mod account;
 mod advise;
+mod blob;
 mod config;
 mod fsck;
 mod map;
+mod remote;
 mod serve;
 mod shard;
 mod status;
@@ -23,6 +25,7 @@ pub(crate) fn run(command: Command) -> Result<()> {
         Command::Map(command) => map::run(command),
         Command::Partition(command) => map::run_partition(command),
         Command::Account(command) => account::run(command),
+        Command::Blob(command) => blob::run(command),
         Command::Table(command) => table::run(command),
         Command::Fsck { repair, target } => fsck::run(&target, repair),
         Command::Advise(target) => advise::run(&target),

@@ -13,25 +13,25 @@ use serde_json::{Value, json};
 
 use super::columns::Union;
 use super::entity::properties;
-use super::meter::{Figures, Meter};
 use super::pages::{Continuation, Query};
-use super::place::Place;
 use super::progress::{Progress, beside};
-use super::session::Session;
 use super::{check_table, format_of, is_standard};
 use crate::args::table::{Export, Format};
+use crate::commands::remote::meter::{Figures, Meter};
+use crate::commands::remote::place::{Place, Protocol};
+use crate::commands::remote::session::Session;
 use crate::failure::{Failure, Result};
 use crate::output;
 
 pub(super) fn run(export: &Export) -> Result<()> {
     check_table(&export.table)?;
-    let place = Arc::new(Place::find(&export.service)?);
+    let place = Arc::new(Place::find(&export.service, Protocol::Tables)?);
     let format = format_of(export.format, &export.file);
     let mut work = Work {
         query: Query::of(export),
         session: Session::new(Arc::clone(&place))?,
         progress: Progress::new(None, Value::Null),
-        meter: Meter::new("exported", export.quiet, Figures::default(), None),
+        meter: Meter::new("exported", "entities", export.quiet, Figures::default(), None),
         at: At::default(),
     };
     if is_standard(&export.file) {
@@ -107,7 +107,7 @@ impl Work {
                 keep(out).map_err(|error| cannot_write(&error))?;
                 self.progress.save(self.at.to_json())?;
             }
-            self.meter.show(Figures { entities: self.at.entities, bytes: self.at.bytes });
+            self.meter.show(Figures { items: self.at.entities, bytes: self.at.bytes });
         }
         Ok(())
     }
@@ -155,8 +155,8 @@ fn to_file(work: &mut Work, export: &Export, format: Format) -> Result<()> {
     }
     let kept = if export.resume { work.progress.read()? } else { None };
     work.at = kept.as_ref().map(At::from_json).unwrap_or_default();
-    let first = Figures { entities: work.at.entities, bytes: work.at.bytes };
-    work.meter = Meter::new("exported", export.quiet, first, None);
+    let first = Figures { items: work.at.entities, bytes: work.at.bytes };
+    work.meter = Meter::new("exported", "entities", export.quiet, first, None);
     let part = beside(&export.file, ".part");
     let mut lines = open_part(&part, work.at.bytes)?;
     work.progress.save(work.at.to_json())?;

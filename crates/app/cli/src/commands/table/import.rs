@@ -16,14 +16,14 @@ use serde_json::json;
 
 use super::batch::{Batch, Item};
 use super::frontier::{Frontier, Step};
-use super::meter::{Figures, Meter};
-use super::place::Place as Service;
 use super::progress::{Progress, beside};
-use super::session::Session;
 use super::source::{Record, Source};
 use super::writer::{Order, Outcome, Writer};
 use super::{check_table, format_of, is_standard, tables};
 use crate::args::table::Import;
+use crate::commands::remote::meter::{Figures, Meter};
+use crate::commands::remote::place::{Place as Service, Protocol};
+use crate::commands::remote::session::Session;
 use crate::failure::{Failure, Result};
 use crate::output;
 
@@ -35,7 +35,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 pub(super) fn run(import: &Import) -> Result<()> {
     check_table(&import.table)?;
-    let service = Arc::new(Service::find(&import.service)?);
+    let service = Arc::new(Service::find(&import.service, Protocol::Tables)?);
     let format = format_of(import.format, &import.file);
     let beside = (!is_standard(&import.file)).then(|| beside(&import.file, ".progress"));
     let path = import.progress.clone().or(beside);
@@ -72,8 +72,8 @@ pub(super) fn run(import: &Import) -> Result<()> {
         skip_errors: import.skip_errors,
         in_doubt: kept.is_some(),
     };
-    let first = Figures { entities: frontier.written, bytes: frontier.place.offset };
-    let meter = Meter::new("imported", import.quiet, first, total);
+    let first = Figures { items: frontier.written, bytes: frontier.place.offset };
+    let meter = Meter::new("imported", "entities", import.quiet, first, total);
     let mut work = Work::start(&service, order, import.parallel, frontier, progress, meter)?;
     let done = work.all(source);
     work.meter.clear();
@@ -298,8 +298,8 @@ impl Work {
         if self.progress.is_due() {
             self.progress.save(self.frontier.to_json())?;
         }
-        let Frontier { written: entities, place, .. } = self.frontier;
-        self.meter.show(Figures { entities, bytes: place.offset });
+        let Frontier { written: items, place, .. } = self.frontier;
+        self.meter.show(Figures { items, bytes: place.offset });
         Ok(())
     }
 

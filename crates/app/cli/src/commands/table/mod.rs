@@ -7,14 +7,10 @@ mod entity;
 mod export;
 mod frontier;
 mod import;
-mod meter;
 mod pages;
-mod place;
 mod progress;
-mod session;
 mod source;
 mod tables;
-mod transport;
 mod writer;
 
 use std::path::Path;

@@ -7,9 +7,9 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::entity::{PARTITION_KEY, ROW_KEY, object, properties};
-use super::session::{Ask, Session};
-use super::transport::Answer;
 use crate::args::table::Export;
+use crate::commands::remote::session::{Ask, Session};
+use crate::commands::remote::transport::Answer;
 use crate::failure::{Failure, Result};
 
 /// Where the next page begins: as the service has said, and never looked into.

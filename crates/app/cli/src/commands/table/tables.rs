@@ -6,9 +6,9 @@ use lazuli_http::uri::percent_encode;
 use serde_json::{Value, json};
 
 use super::check_table;
-use super::place::Place;
-use super::session::{Ask, Refusal, Session};
-use crate::args::table::Service;
+use crate::args::service::Service;
+use crate::commands::remote::place::{Place, Protocol};
+use crate::commands::remote::session::{Ask, Refusal, Session};
 use crate::failure::{Failure, Result};
 use crate::output;
 
@@ -17,7 +17,7 @@ const MAP_HEADER: &str = "x-lazuli-map";
 const CONTINUATION: &str = "x-ms-continuation-NextTableName";
 
 fn session(service: &Service) -> Result<Session> {
-    Session::new(Arc::new(Place::find(service)?))
+    Session::new(Arc::new(Place::find(service, Protocol::Tables)?))
 }
 
 pub(super) fn list(service: &Service) -> Result<()> {
@@ -46,8 +46,9 @@ pub(super) fn list(service: &Service) -> Result<()> {
 pub(super) fn create(name: &str, hashed: bool, service: &Service) -> Result<()> {
     check_table(name)?;
     let body = json!({ "TableName": name }).to_string();
-    let header = hashed.then_some((MAP_HEADER, "hash"));
-    let ask = Ask { body: body.as_bytes(), header, ..Ask::new("POST", "/Tables") };
+    let hash = [(MAP_HEADER, "hash")];
+    let headers = if hashed { &hash[..] } else { &[] };
+    let ask = Ask { body: body.as_bytes(), headers, ..Ask::new("POST", "/Tables") };
     session(service)?.expect(ask)?;
     let answer = json!({ "table": name, "hashed": hashed });
     output::changed(service.target.json, &answer, || {
@@ -62,7 +63,7 @@ pub(super) fn ensure(session: &mut Session, name: &str) -> Result<()> {
     let body = json!({ "TableName": name }).to_string();
     let ask = Ask { body: body.as_bytes(), ..Ask::new("POST", "/Tables") };
     let answer = session.ask(ask)?.answer;
-    let refusal = Refusal::of(answer.status, &answer.body);
+    let refusal = Refusal::of(&answer);
     match answer.status {
         200..=299 => Ok(()),
         409 if refusal.code == "TableAlreadyExists" => Ok(()),

@@ -9,9 +9,9 @@ use lazuli_http::multipart::{boundary, parts};
 
 use super::batch::{Batch, CONTENT_TYPE, Item, operation};
 use super::frontier::Step;
-use super::session::{Answered, Ask, Refusal, Session, is_passing};
 use super::source::Place;
 use crate::args::table::Mode;
+use crate::commands::remote::session::{Answered, Ask, Refusal, Session, is_passing};
 use crate::failure::Result;
 
 /// Parts of a transaction's answer: one for each operation, and room for a refusal.
@@ -110,7 +110,7 @@ impl Writer {
         if (200..300).contains(&answer.status) {
             return Ok(None);
         }
-        let refusal = Refusal::of(answer.status, &answer.body);
+        let refusal = Refusal::of(&answer);
         let in_doubt = in_doubt || lost || self.order.in_doubt;
         if in_doubt && refusal.code == "EntityAlreadyExists" {
             let path = item.entity.path(&self.order.table);

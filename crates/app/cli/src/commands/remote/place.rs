@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use lazuli_http::auth::Key;
 use lazuli_http::uri::percent_encode;
 
-use crate::args::table::Service;
+use crate::args::service::Service;
 use crate::client::{self, Client};
 use crate::failure::{Failure, Result};
 
@@ -16,12 +16,51 @@ const KEY_VARIABLE: &str = "AZURE_STORAGE_KEY";
 const SAS_VARIABLE: &str = "AZURE_STORAGE_SAS_TOKEN";
 /// Where connection strings without an endpoint lead to.
 const SUFFIX_DEFAULT: &str = "core.windows.net";
-/// What `UseDevelopmentStorage=true` stands for.
-const DEVELOPMENT_ENDPOINT: &str = "http://127.0.0.1:10002/devstoreaccount1";
+
+/// What is spoken at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::commands) enum Protocol {
+    Blobs,
+    Tables,
+}
+
+impl Protocol {
+    /// The name of the running server's endpoint.
+    fn endpoint(self) -> &'static str {
+        match self {
+            Self::Blobs => "blobs",
+            Self::Tables => "tables",
+        }
+    }
+
+    /// The field of connection strings that names an endpoint.
+    fn field(self) -> &'static str {
+        match self {
+            Self::Blobs => "BlobEndpoint",
+            Self::Tables => "TableEndpoint",
+        }
+    }
+
+    /// What stands behind the account in the service's own host names.
+    fn label(self) -> &'static str {
+        match self {
+            Self::Blobs => "blob",
+            Self::Tables => "table",
+        }
+    }
+
+    /// The endpoint that `UseDevelopmentStorage=true` stands for.
+    fn development(self) -> &'static str {
+        match self {
+            Self::Blobs => "http://127.0.0.1:10000/devstoreaccount1",
+            Self::Tables => "http://127.0.0.1:10002/devstoreaccount1",
+        }
+    }
+}
 
 /// What a request is signed with.
 #[derive(Debug)]
-pub(super) enum Credential {
+pub(in crate::commands) enum Credential {
     Key(Key),
     /// A shared access signature: the query that it is, without its question mark.
     Sas(String),
@@ -29,30 +68,37 @@ pub(super) enum Credential {
 
 /// One account of one service.
 #[derive(Debug)]
-pub(super) struct Place {
-    pub(super) secure: bool,
+pub(in crate::commands) struct Place {
+    pub(in crate::commands) protocol: Protocol,
+    pub(in crate::commands) secure: bool,
     /// Host and port as the address has them.
-    pub(super) authority: String,
+    pub(in crate::commands) authority: String,
     /// What every path begins with: nothing, or a slash and the account.
-    pub(super) root: String,
-    pub(super) account: String,
-    pub(super) credential: Credential,
+    pub(in crate::commands) root: String,
+    pub(in crate::commands) account: String,
+    pub(in crate::commands) credential: Credential,
     /// A certificate to trust beside those of the system.
-    pub(super) certificate: Option<PathBuf>,
+    pub(in crate::commands) certificate: Option<PathBuf>,
 }
 
 impl Place {
-    pub(super) fn find(service: &Service) -> Result<Self> {
+    pub(in crate::commands) fn find(service: &Service, protocol: Protocol) -> Result<Self> {
+        let account = service.account.as_deref();
         match (&service.connection, &service.endpoint) {
-            (Some(variable), _) => connection(&read_variable(variable)?),
-            (None, Some(url)) => Self::new(url, service.account.as_deref(), credential()?),
-            (None, None) => running(service),
+            (Some(variable), _) => connection(protocol, &read_variable(variable)?),
+            (None, Some(url)) => Self::new(protocol, url, account, credential()?),
+            (None, None) => running(service, protocol),
         }
     }
 
-    fn new(url: &str, account: Option<&str>, credential: Credential) -> Result<Self> {
+    fn new(
+        protocol: Protocol,
+        url: &str,
+        account: Option<&str>,
+        credential: Credential,
+    ) -> Result<Self> {
         let wrong =
-            || Failure::usage(format!("`{url}` is no address such as http://127.0.0.1:10002/name"));
+            || Failure::usage(format!("`{url}` is no address such as http://127.0.0.1:10000/name"));
         let (secure, rest) = match (url.strip_prefix("https://"), url.strip_prefix("http://")) {
             (Some(rest), _) => (true, rest),
             (None, Some(rest)) => (false, rest),
@@ -75,11 +121,12 @@ impl Place {
             (path, _) => format!("/{path}"),
         };
         let authority = authority.to_owned();
-        Ok(Self { secure, authority, root, account: name, credential, certificate: None })
+        let certificate = None;
+        Ok(Self { protocol, secure, authority, root, account: name, credential, certificate })
     }
 
     /// The address that paths follow on, for people and for requests in transactions.
-    pub(super) fn base(&self) -> String {
+    pub(in crate::commands) fn base(&self) -> String {
         let scheme = if self.secure { "https" } else { "http" };
         format!("{scheme}://{}{}", self.authority, self.root)
     }
@@ -94,11 +141,13 @@ fn account_of(authority: &str, path: &str, asked: Option<&str>) -> Option<String
 }
 
 /// The running server, as it describes itself.
-fn running(service: &Service) -> Result<Place> {
+fn running(service: &Service, protocol: Protocol) -> Result<Place> {
     let admin = Client::find(&service.target)?;
     let status = admin.get("/v1/status")?;
-    let endpoint = status["endpoints"]["tables"].as_str();
-    let endpoint = endpoint.ok_or_else(|| Failure::failed("the server does not serve Tables"))?;
+    let name = protocol.endpoint();
+    let endpoint = status["endpoints"][name].as_str();
+    let endpoint =
+        endpoint.ok_or_else(|| Failure::failed(format!("the server does not serve {name}")))?;
     let listed = admin.get("/v1/accounts?keys=true")?;
     let mut accounts = listed["accounts"].as_array().into_iter().flatten();
     let asked = service.account.as_deref();
@@ -107,7 +156,7 @@ fn running(service: &Service) -> Result<Place> {
         Failure::failed("the server has no such account").hint("`lazuli account list` lists them")
     })?;
     let text = |field: &str| account[field].as_str().unwrap_or_default();
-    let mut place = Place::new(endpoint, Some(text("name")), key(text("key1"))?)?;
+    let mut place = Place::new(protocol, endpoint, Some(text("name")), key(text("key1"))?)?;
     let settings = client::settings(&service.target)?;
     let own = settings.data.join("tls").join("cert.pem");
     let certificate = settings.tls.files.map_or(own, |(certificate, _)| certificate);
@@ -141,8 +190,8 @@ fn credential() -> Result<Credential> {
     }
 }
 
-/// Reads `AccountName=…;AccountKey=…;TableEndpoint=…`. What is wrong is said without repeating a value.
-fn connection(text: &str) -> Result<Place> {
+/// Reads `AccountName=…;AccountKey=…;BlobEndpoint=…`. What is wrong is said without repeating a value.
+fn connection(protocol: Protocol, text: &str) -> Result<Place> {
     let fields: Vec<(&str, &str)> =
         text.split(';').filter_map(|field| field.trim().split_once('=')).collect();
     let field = |name: &str| {
@@ -152,7 +201,7 @@ fn connection(text: &str) -> Result<Place> {
     if field("UseDevelopmentStorage").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
         let published = lazuli_server::accounts::Account::published();
         let credential = key(published.key1.reveal())?;
-        return Place::new(DEVELOPMENT_ENDPOINT, Some(&published.name), credential);
+        return Place::new(protocol, protocol.development(), Some(&published.name), credential);
     }
     let credential = match (field("AccountKey"), field("SharedAccessSignature")) {
         (Some(text), _) => key(text)?,
@@ -160,21 +209,25 @@ fn connection(text: &str) -> Result<Place> {
         _ => return Err(Failure::usage("the connection string has no AccountKey")),
     };
     let account = field("AccountName");
-    let url = match (field("TableEndpoint"), account) {
+    let url = match (field(protocol.field()), account) {
         (Some(url), _) => url.to_owned(),
         (None, Some(account)) => {
             let scheme = field("DefaultEndpointsProtocol").unwrap_or("https");
             let suffix = field("EndpointSuffix").unwrap_or(SUFFIX_DEFAULT);
-            format!("{scheme}://{account}.table.{suffix}")
+            format!("{scheme}://{account}.{}.{suffix}", protocol.label())
         }
         _ => return Err(Failure::usage("the connection string has no AccountName")),
     };
-    Place::new(&url, account, credential)
+    Place::new(protocol, &url, account, credential)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn connection(text: &str) -> Result<Place> {
+        super::connection(Protocol::Tables, text)
+    }
 
     fn shown(place: Result<Place>) -> (String, String) {
         let place = place.unwrap();
@@ -187,6 +240,8 @@ mod tests {
                      EndpointSuffix=core.windows.net";
         let expected = ("https://mine.table.core.windows.net".to_owned(), "mine".to_owned());
         assert_eq!(shown(connection(azure)), expected);
+        let blobs = super::connection(Protocol::Blobs, azure).unwrap();
+        assert_eq!(blobs.base(), "https://mine.blob.core.windows.net");
         let emulator = "AccountName=dev;AccountKey=a2V5MQ==;TableEndpoint=http://[::1]:7/dev/;";
         assert_eq!(
             shown(connection(emulator)),
@@ -211,15 +266,15 @@ mod tests {
     #[test]
     fn endpoints_name_their_account_in_host_or_path() {
         let place = |url: &str, account: Option<&str>| {
-            shown(Place::new(url, account, Credential::Sas(String::new())))
+            let credential = Credential::Sas(String::new());
+            Place::new(Protocol::Tables, url, account, credential)
         };
-        assert_eq!(place("http://localhost:1/dev", None).1, "dev");
-        assert_eq!(place("http://127.0.0.1:1", Some("dev")).0, "http://127.0.0.1:1/dev");
-        assert_eq!(place("https://mine.table.x.y/", None).1, "mine");
+        assert_eq!(shown(place("http://localhost:1/dev", None)).1, "dev");
+        assert_eq!(shown(place("http://127.0.0.1:1", Some("dev"))).0, "http://127.0.0.1:1/dev");
+        assert_eq!(shown(place("https://mine.table.x.y/", None)).1, "mine");
         for bad in ["", "ftp://x", "http://", "http://a/b/c", "http://a\r\nb/c", "http://a/?b"] {
-            let place = Place::new(bad, Some("a"), Credential::Sas(String::new()));
-            assert!(place.is_err(), "{bad}");
+            assert!(place(bad, Some("a")).is_err(), "{bad}");
         }
-        assert!(Place::new("http://127.0.0.1:1", None, Credential::Sas(String::new())).is_err());
+        assert!(place("http://127.0.0.1:1", None).is_err());
     }
 }

@@ -20,6 +20,8 @@ const CONNECT_WAIT: Duration = Duration::from_secs(10);
 const ANSWER_WAIT: Duration = Duration::from_secs(60);
 /// The longest answer that is read; a page of the service has 4 MiB.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Up to this size a body is copied behind its head, so that both leave in one piece.
+const TOGETHER_BYTES_MAX: usize = 64 * 1024;
 const HEADER_LINE_BYTES_MAX: u64 = 64 * 1024;
 const HEADERS_MAX: usize = 128;
 
@@ -32,21 +34,21 @@ const BUNDLES: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
-pub(super) struct Answer {
-    pub(super) status: u16,
-    headers: Vec<(String, String)>,
-    pub(super) body: Vec<u8>,
+pub(in crate::commands) struct Answer {
+    pub(in crate::commands) status: u16,
+    pub(super) headers: Vec<(String, String)>,
+    pub(in crate::commands) body: Vec<u8>,
 }
 
 impl Answer {
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    pub(in crate::commands) fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(it, _)| it.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
     }
 }
 
 /// What a connection over TLS trusts; none for plain ones.
-pub(super) fn trust(place: &Place) -> Result<Option<Arc<ClientConfig>>> {
+pub(in crate::commands) fn trust(place: &Place) -> Result<Option<Arc<ClientConfig>>> {
     if !place.secure {
         return Ok(None);
     }
@@ -103,12 +105,15 @@ impl Write for Stream {
     }
 }
 
-pub(super) struct Connection {
+pub(in crate::commands) struct Connection {
     stream: BufReader<Stream>,
 }
 
 impl Connection {
-    pub(super) fn open(place: &Place, trust: Option<&Arc<ClientConfig>>) -> io::Result<Self> {
+    pub(in crate::commands) fn open(
+        place: &Place,
+        trust: Option<&Arc<ClientConfig>>,
+    ) -> io::Result<Self> {
         let (host, port) = host_and_port(&place.authority, place.secure);
         let mut addresses = (host, port).to_socket_addrs()?;
         let first = addresses.next().ok_or_else(|| invalid("the host has no address"))?;
@@ -128,14 +133,31 @@ impl Connection {
     }
 
     /// Sends one request and reads its answer. Says as well whether the connection can be used again.
-    pub(super) fn exchange(&mut self, head: &str, body: &[u8]) -> io::Result<(Answer, bool)> {
-        let stream = self.stream.get_mut();
-        stream.write_all(&[head.as_bytes(), body].concat())?;
-        stream.flush()?;
-        let mut answer = self.read_head()?;
+    pub(in crate::commands) fn exchange(
+        &mut self,
+        head: &[u8],
+        body: &[u8],
+    ) -> io::Result<(Answer, bool)> {
+        let sent = self.send(head, body);
+        // Who refuses a long body may say so and hang up before all of it is sent.
+        let mut answer = match (self.read_head(), sent) {
+            (Ok(answer), _) => answer,
+            (Err(_), Err(error)) | (Err(error), Ok(())) => return Err(error),
+        };
         let ends = answer.header("connection").is_some_and(|it| it.eq_ignore_ascii_case("close"));
-        let again = self.read_body(&mut answer)?;
+        let again = head.starts_with(b"HEAD ") || self.read_body(&mut answer)?;
         Ok((answer, again && !ends))
+    }
+
+    fn send(&mut self, head: &[u8], body: &[u8]) -> io::Result<()> {
+        let stream = self.stream.get_mut();
+        if body.len() > TOGETHER_BYTES_MAX {
+            stream.write_all(head)?;
+            stream.write_all(body)?;
+        } else {
+            stream.write_all(&[head, body].concat())?;
+        }
+        stream.flush()
     }
 
     fn read_head(&mut self) -> io::Result<Answer> {
