@@ -9,7 +9,7 @@ use std::time::Instant;
 use crate::arguments::Arguments;
 use crate::conformance::Sdk;
 use crate::workspace::{Workspace, cargo};
-use crate::{Failure, Result, conformance, crash, fuzz, process, sim, tidy, tour};
+use crate::{Failure, Result, conformance, crash, fuzz, process, programs, sim, tidy, tour};
 
 /// Seeds that the simulator runs in the test; `cargo xtask sim --seeds N` runs more.
 const SIM_SEEDS: u64 = 300;
@@ -96,6 +96,21 @@ const STEPS: &[Step] = &[
         name: "crash-queues",
         proves: "kill -9 loses no message, and gives none to two or too late or out of order",
         run: || crash::rounds("queues", CRASH_ROUNDS),
+    },
+    Step {
+        name: "crash-blobs",
+        proves: "kill -9 loses and tears no committed blob, and all garbage goes",
+        run: || crash::rounds("blobs", CRASH_ROUNDS),
+    },
+    Step {
+        name: "object-store",
+        proves: "the Azure client of the object_store crate works on Blobs",
+        run: programs::object_store,
+    },
+    Step {
+        name: "rclone",
+        proves: "rclone brings a tree of 5,000 files to Blobs and back",
+        run: programs::rclone,
     },
     Step {
         name: "fuzz",

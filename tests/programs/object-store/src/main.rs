@@ -187,11 +187,11 @@ async fn lists_and_deletions(store: &Arc<MicrosoftAzure>) -> Result {
     let found: Vec<_> = store.list(Some(&prefix)).try_collect().await?;
     let names: Vec<_> = found.iter().map(|it| it.location.clone()).collect();
     must(names == expected, "the list has all names in order")?;
-    let behind = expected[LISTED / 2].clone();
-    let rest: Vec<_> = store.list_with_offset(Some(&prefix), &behind).try_collect().await?;
-    must(rest.len() == LISTED - LISTED / 2 - 1, "a list goes on behind a name")?;
     let level = store.list_with_delimiter(Some(&prefix)).await?;
-    must(level.objects.is_empty() && level.common_prefixes.len() == 3, "a level has three folders")?;
+    must(
+        level.objects.is_empty() && level.common_prefixes.len() == 3,
+        "a level has three folders",
+    )?;
     let paths = futures::stream::iter(expected.into_iter().map(Ok)).boxed();
     let deleted: Vec<_> = store.delete_stream(paths).try_collect().await?;
     must(deleted.len() == LISTED, "all are deleted")?;
