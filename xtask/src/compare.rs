@@ -9,7 +9,7 @@ use crate::arguments::Arguments;
 use crate::workspace::Workspace;
 use crate::{Failure, Result, emulator, process};
 
-const FRONTS: &[&str] = &["queues", "tables"];
+const FRONTS: &[&str] = &["blobs", "queues", "tables"];
 
 pub(crate) fn run(mut arguments: Arguments) -> Result {
     let front = arguments.word().unwrap_or_default();

@@ -140,13 +140,22 @@ impl Drop for Server {
     }
 }
 
-/// How much memory a process has, in KiB.
+/// The resident memory of a process.
 pub fn resident_kib(process: &Child) -> Result<u64> {
+    status_kib(process, "VmRSS:")
+}
+
+/// The most that it has been.
+pub fn peak_kib(process: &Child) -> Result<u64> {
+    status_kib(process, "VmHWM:")
+}
+
+fn status_kib(process: &Child, field: &str) -> Result<u64> {
     let path = format!("/proc/{}/status", process.id());
     let status = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let line = status.lines().find_map(|line| line.strip_prefix(field));
     let word = line.and_then(|line| line.split_whitespace().next());
-    word.and_then(|word| word.parse().ok()).ok_or(format!("no VmRSS in {path}"))
+    word.and_then(|word| word.parse().ok()).ok_or(format!("no {field} in {path}"))
 }
 
 /// Where the ready file says that a front listens.

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use lazuli_bench::compare::{Front, Options, Result, queues, tables};
+use lazuli_bench::compare::{Front, Options, Result, blobs, queues, tables};
 
 const ENTITIES: u64 = 1_000_000;
 const ENTITIES_FEW: u64 = 10_000;
@@ -11,6 +11,7 @@ const SECONDS: u64 = 4;
 
 fn main() -> ExitCode {
     let measured = options().and_then(|options| match options.front {
+        Front::Blobs => blobs::run(&options).map(|report| (report.to_string(), report.is_met())),
         Front::Queues => queues::run(&options).map(|report| (report.to_string(), report.is_met())),
         Front::Tables => tables::run(&options).map(|report| (report.to_string(), report.is_met())),
     });
@@ -38,6 +39,7 @@ fn options() -> Result<Options> {
         text.map_err(|_| format!("{name} needs a number"))
     };
     let front = match value("--front").as_deref() {
+        Some("blobs") => Front::Blobs,
         Some("queues") => Front::Queues,
         Some("tables") => Front::Tables,
         _ => return Err("--front needs the name of a front".to_owned()),

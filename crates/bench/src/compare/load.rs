@@ -1,6 +1,7 @@
 //! Keeps a number of connections busy for a while, each with the next request as soon as the last one is answered.
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -40,6 +41,17 @@ pub(super) fn run<R: Requests + 'static>(
     time: Duration,
     requests: impl Fn() -> Result<R>,
 ) -> Result<Figure> {
+    run_at(server.address, connections, time, || server.cpu(), requests)
+}
+
+/// The same against whatever listens at an address, and has used so much of the processor.
+pub(super) fn run_at<R: Requests + 'static>(
+    address: SocketAddr,
+    connections: usize,
+    time: Duration,
+    used: impl Fn() -> Duration,
+    requests: impl Fn() -> Result<R>,
+) -> Result<Figure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     let local = LocalSet::new();
@@ -47,7 +59,7 @@ pub(super) fn run<R: Requests + 'static>(
     let window = Rc::new((from, from + time));
     let mut tasks = Vec::new();
     for _ in 0..connections {
-        let (window, address) = (window.clone(), server.address);
+        let window = window.clone();
         let requests = requests()?;
         tasks.push(local.spawn_local(async move {
             let connection = Connection::open(address).await?;
@@ -57,9 +69,9 @@ pub(super) fn run<R: Requests + 'static>(
     let mut cpu = Duration::ZERO;
     let answers = runtime.block_on(local.run_until(async {
         tokio::time::sleep_until(window.0.into()).await;
-        let before = server.cpu();
+        let before = used();
         tokio::time::sleep_until(window.1.into()).await;
-        cpu = server.cpu().saturating_sub(before);
+        cpu = used().saturating_sub(before);
         gather(tasks).await
     }))?;
     Ok(figure(answers, time, cpu))
@@ -104,6 +116,24 @@ async fn busy(
         }
     }
     Ok(times)
+}
+
+/// Waits for all of them, and answers the first failure.
+pub(super) async fn all(work: Vec<impl Future<Output = Result>>) -> Result {
+    let mut running: Vec<_> = work.into_iter().map(|one| Some(Box::pin(one))).collect();
+    std::future::poll_fn(|context| {
+        let mut is_done = true;
+        for slot in &mut running {
+            let Some(one) = slot else { continue };
+            match one.as_mut().poll(context) {
+                std::task::Poll::Ready(Ok(())) => *slot = None,
+                std::task::Poll::Ready(Err(error)) => return std::task::Poll::Ready(Err(error)),
+                std::task::Poll::Pending => is_done = false,
+            }
+        }
+        if is_done { std::task::Poll::Ready(Ok(())) } else { std::task::Poll::Pending }
+    })
+    .await
 }
 
 fn figure(mut times: Vec<Duration>, time: Duration, cpu: Duration) -> Figure {

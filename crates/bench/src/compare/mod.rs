@@ -2,8 +2,9 @@
 //! same load generator, in turns. Run by `cargo xtask bench-compare FRONT`.
 //!
 //! `server` starts, watches and ends the two; `connection` is one HTTP connection; `load` keeps many of them busy;
-//! `report` is the table with its bounds. What is sent is a front's own: `queues`, `tables`.
+//! `report` is the table with its bounds. What is sent is a front's own: `blobs`, `queues`, `tables`.
 
+pub mod blobs;
 mod connection;
 mod load;
 pub mod queues;
@@ -21,6 +22,7 @@ pub type Result<T = ()> = std::result::Result<T, String>;
 /// The front that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Front {
+    Blobs,
     Queues,
     Tables,
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use lazuli_trial::server::resident_kib;
+use lazuli_trial::server::{peak_kib, resident_kib};
 
 use super::{Front, Options, Result};
 
@@ -73,6 +73,11 @@ impl Server {
         Ok(resident_kib(&self.child)? * 1024)
     }
 
+    /// The most that its resident memory has been, in bytes.
+    pub(super) fn peak_memory(&self) -> Result<u64> {
+        Ok(peak_kib(&self.child)? * 1024)
+    }
+
     /// Waits until it has done what it does behind the requests: compactions, or saving its whole state.
     pub(super) fn settle(&self) {
         let start = Instant::now();
@@ -102,19 +107,23 @@ fn command(kind: Kind, options: &Options, folder: &Path, address: SocketAddr) ->
         command.arg(&options.azurite).args(["--silent", "--loose", "--skipApiVersionCheck"]);
         command.arg("--disableTelemetry").arg("--location").arg(folder.join("data"));
         for (name, front) in [
-            ("--blobPort", None),
-            ("--queuePort", Some(Front::Queues)),
-            ("--tablePort", Some(Front::Tables)),
+            ("--blobPort", Front::Blobs),
+            ("--queuePort", Front::Queues),
+            ("--tablePort", Front::Tables),
         ] {
             let other = free_address()?.port().to_string();
-            command.args([name, if front == Some(options.front) { &port } else { &other }]);
+            command.args([name, if front == options.front { &port } else { &other }]);
         }
         return Ok(command);
     }
     let durability = if kind == Kind::Relaxed { "relaxed" } else { "synced" };
     let mut command = Command::new(&options.binary);
     command.arg("serve").arg("--data").arg(folder.join("data"));
-    for (name, front) in [("--queue-port", Front::Queues), ("--table-port", Front::Tables)] {
+    for (name, front) in [
+        ("--blob-port", Front::Blobs),
+        ("--queue-port", Front::Queues),
+        ("--table-port", Front::Tables),
+    ] {
         command.args([name, if front == options.front { &port } else { "0" }]);
     }
     command.args(["--blob-port", "0", "--admin-port", "0", "--durability", durability]);

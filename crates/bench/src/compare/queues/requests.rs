@@ -8,7 +8,7 @@ use lazuli_trial::queues::{self, Received};
 
 use crate::compare::Result;
 use crate::compare::connection::Connection;
-use crate::compare::load::Requests;
+use crate::compare::load::{Requests, all};
 use crate::compare::server::Server;
 
 /// About as long as a job description is.
@@ -152,24 +152,6 @@ pub(super) fn remove(server: &Server, queue: &str) -> Result {
         204 => Ok(()),
         status => Err(format!("delete queue: {status} {}", answer.text())),
     }
-}
-
-/// Waits for all of them, and answers the first failure.
-async fn all(work: Vec<impl Future<Output = Result>>) -> Result {
-    let mut running: Vec<_> = work.into_iter().map(|one| Some(Box::pin(one))).collect();
-    std::future::poll_fn(|context| {
-        let mut is_done = true;
-        for slot in &mut running {
-            let Some(one) = slot else { continue };
-            match one.as_mut().poll(context) {
-                std::task::Poll::Ready(Ok(())) => *slot = None,
-                std::task::Poll::Ready(Err(error)) => return std::task::Poll::Ready(Err(error)),
-                std::task::Poll::Pending => is_done = false,
-            }
-        }
-        if is_done { std::task::Poll::Ready(Ok(())) } else { std::task::Poll::Pending }
-    })
-    .await
 }
 
 #[cfg(test)]

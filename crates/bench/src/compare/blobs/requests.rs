@@ -1,0 +1,227 @@
+//! The requests of each operation, signed once for all by a signature for the whole account.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lazuli_trial::blobs::account_sas;
+use lazuli_trial::client::ACCOUNT;
+
+use crate::compare::Result;
+use crate::compare::connection::Connection;
+use crate::compare::load::Requests;
+use crate::compare::server::Server;
+
+/// Blobs that are read in turns.
+pub(super) const READ_BLOBS: u64 = 64;
+/// The blocks of a large blob, and the ranges in which it is read.
+pub(super) const BLOCK_BYTES: usize = 8 * 1024 * 1024;
+/// Blocks of the large blob that is read.
+pub(super) const LARGE_BLOCKS: u64 = 128;
+const LARGE: &str = "large";
+/// As many names as one page of a list holds.
+const PAGE_NAMES: usize = 5_000;
+const FILL_CONNECTIONS: usize = 16;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    /// Puts new blobs of so many bytes.
+    Put(usize),
+    /// Gets blobs of so many bytes.
+    Get(usize),
+    /// A page of the names in a container, then the next one, and so on.
+    List,
+    /// Blocks of a blob that is never committed.
+    PutBlock,
+    /// Ranges of one large blob.
+    GetRange,
+}
+
+/// What one connection sends.
+pub(super) struct BlobRequests {
+    operation: Operation,
+    container: String,
+    /// Makes the names of new blobs unlike those of all other connections and runs.
+    nonce: u64,
+    sas: Arc<str>,
+    content: Arc<[u8]>,
+    marker: String,
+}
+
+/// A number that was not given out before.
+fn nonce() -> u64 {
+    static NONCE: AtomicU64 = AtomicU64::new(0);
+    NONCE.fetch_add(1, Ordering::Relaxed)
+}
+
+/// The name of a container that there is not yet.
+pub(super) fn new_container() -> String {
+    format!("container-{}", nonce())
+}
+
+/// Bytes that do not repeat within a block.
+pub(super) fn content(bytes: usize) -> Arc<[u8]> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    (0..bytes).map(|_| next()).collect()
+}
+
+impl BlobRequests {
+    pub(super) fn new(operation: Operation, container: &str, content: Arc<[u8]>) -> Self {
+        let (sas, marker) = (account_sas().into(), String::new());
+        let container = container.to_owned();
+        Self { operation, container, nonce: nonce(), sas, content, marker }
+    }
+
+    fn head(&self, method: &str, blob: &str, query: &str, more: &str, length: usize) -> String {
+        let (container, sas) = (&self.container, &self.sas);
+        format!(
+            "{method} /{ACCOUNT}/{container}{blob}?{query}{sas} HTTP/1.1\r\nhost: 127.0.0.1\r\n\
+             x-ms-version: 2021-12-02\r\ncontent-length: {length}\r\n{more}\r\n"
+        )
+    }
+
+    /// Puts the blob of this name.
+    fn put(&self, name: &str, request: &mut Vec<u8>) {
+        let kind = "x-ms-blob-type: BlockBlob\r\n";
+        let head = self.head("PUT", &format!("/{name}"), "", kind, self.content.len());
+        request.extend_from_slice(head.as_bytes());
+        request.extend_from_slice(&self.content);
+    }
+
+    fn put_block(&self, name: &str, number: u64, request: &mut Vec<u8>) {
+        let query = format!("comp=block&blockid={}&", block_id(number));
+        let head = self.head("PUT", &format!("/{name}"), &query, "", self.content.len());
+        request.extend_from_slice(head.as_bytes());
+        request.extend_from_slice(&self.content);
+    }
+}
+
+/// Twelve letters and digits are base64 as they are, and need no escapes.
+fn block_id(number: u64) -> String {
+    format!("{number:012}")
+}
+
+impl Requests for BlobRequests {
+    fn write(&mut self, turn: u64, request: &mut Vec<u8>) {
+        match self.operation {
+            Operation::Put(_) => self.put(&format!("{:06}-{turn:08}", self.nonce), request),
+            Operation::Get(_) => {
+                let name = format!("/{:04}", turn.wrapping_add(self.nonce * 7) % READ_BLOBS);
+                request.extend_from_slice(self.head("GET", &name, "", "", 0).as_bytes());
+            }
+            Operation::List => {
+                let marker = &self.marker;
+                let query =
+                    format!("restype=container&comp=list&maxresults={PAGE_NAMES}&marker={marker}&");
+                request.extend_from_slice(self.head("GET", "", &query, "", 0).as_bytes());
+            }
+            Operation::PutBlock => self.put_block(&format!("up-{}", self.nonce), turn, request),
+            Operation::GetRange => {
+                let first = turn.wrapping_add(self.nonce * 7) % LARGE_BLOCKS * BLOCK_BYTES as u64;
+                let range = format!("range: bytes={first}-{}\r\n", first + BLOCK_BYTES as u64 - 1);
+                let head = self.head("GET", &format!("/{LARGE}"), "", &range, 0);
+                request.extend_from_slice(head.as_bytes());
+            }
+        }
+    }
+
+    fn is_expected(&mut self, status: u16, body: &[u8]) -> bool {
+        match self.operation {
+            Operation::Put(_) | Operation::PutBlock => status == 201,
+            Operation::Get(bytes) => status == 200 && body.len() == bytes,
+            Operation::GetRange => status == 206 && body.len() == BLOCK_BYTES,
+            Operation::List => {
+                self.marker = marker(body).unwrap_or_default();
+                status == 200 && find(body, b"</EnumerationResults>").is_some()
+            }
+        }
+    }
+}
+
+/// Where the next page begins, as a query wants it; none behind the last one.
+fn marker(body: &[u8]) -> Option<String> {
+    let start = find(body, b"<NextMarker>")? + b"<NextMarker>".len();
+    let end = start + body[start..].iter().position(|byte| *byte == b'<')?;
+    let text = String::from_utf8_lossy(&body[start..end]);
+    Some(lazuli_http::uri::percent_encode(&text)).filter(|text| !text.is_empty())
+}
+
+fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+    // From the end: what is looked for stands there, and pages are long.
+    bytes.windows(what.len()).rposition(|window| window == what)
+}
+
+/// Creates a container.
+pub(super) fn create(server: &Server, container: &str) -> Result {
+    let requests = BlobRequests::new(Operation::List, container, content(0));
+    let request = requests.head("PUT", "", "restype=container&", "", 0);
+    send_all(server, 1, |_| request.clone().into_bytes(), 1)
+}
+
+/// Puts blobs of these names, `count` of them.
+pub(super) fn fill(
+    server: &Server,
+    container: &str,
+    count: u64,
+    content: &Arc<[u8]>,
+    name: impl Fn(u64) -> String,
+) -> Result {
+    let requests = BlobRequests::new(Operation::Put(0), container, content.clone());
+    let put = |number| {
+        let mut request = Vec::new();
+        requests.put(&name(number), &mut request);
+        request
+    };
+    send_all(server, count, put, FILL_CONNECTIONS)
+}
+
+/// Puts the large blob in blocks, and commits them.
+pub(super) fn put_large(server: &Server, container: &str, content: &Arc<[u8]>) -> Result {
+    let requests = BlobRequests::new(Operation::PutBlock, container, content.clone());
+    let put = |number| {
+        let mut request = Vec::new();
+        requests.put_block(LARGE, number, &mut request);
+        request
+    };
+    send_all(server, LARGE_BLOCKS, put, 4)?;
+    let ids = (0..LARGE_BLOCKS).map(|number| format!("<Latest>{}</Latest>", block_id(number)));
+    let body = format!(
+        "<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList>{}</BlockList>",
+        ids.collect::<String>()
+    );
+    let head = requests.head("PUT", &format!("/{LARGE}"), "comp=blocklist&", "", body.len());
+    send_all(server, 1, |_| (head.clone() + &body).into_bytes(), 1)
+}
+
+/// Sends so many requests over some connections; each must be answered with 201.
+fn send_all(
+    server: &Server,
+    count: u64,
+    request: impl Fn(u64) -> Vec<u8>,
+    connections: usize,
+) -> Result {
+    let next = AtomicU64::new(0);
+    let work = async || {
+        let mut connection = Connection::open(server.address).await?;
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= count {
+                return Ok(());
+            }
+            match connection.exchange(&request(number)).await? {
+                (201, _) => {}
+                (status, body) => {
+                    return Err(format!("{status} {}", String::from_utf8_lossy(body)));
+                }
+            }
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
+    runtime.block_on(crate::compare::load::all((0..connections).map(|_| work()).collect()))
+}
