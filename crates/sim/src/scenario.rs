@@ -10,6 +10,7 @@ use crate::executor::World;
 use crate::faults::Planted;
 use crate::settings::Settings;
 use crate::workloads::audited::Audited;
+use crate::workloads::blobs::BlobFiles;
 use crate::workloads::come_and_go::ComeAndGo;
 use crate::workloads::etag_counter::EtagCounter;
 use crate::workloads::jobs::Jobs;
@@ -71,6 +72,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!("jobs", "multi-step jobs: all steps, each once", [Jobs]),
     scenario!("reference", "reference data reaches every shard", [Reference]),
     scenario!("queues", "messages: at least once, never two holders, in order", [MessageQueues]),
+    scenario!("blobs", "contents are whole, files are there and none are left", [BlobFiles]),
     scenario!("come_and_go", "partitions and tables deleted and made again", [ComeAndGo]),
     scenario!(
         "map_changes",

@@ -4,6 +4,8 @@
 //! While they run they check what they can. Several run at once on one cluster.
 
 pub mod audited;
+mod blob_requests;
+pub mod blobs;
 pub mod come_and_go;
 pub mod etag_counter;
 pub mod jobs;

@@ -50,7 +50,8 @@ impl Transaction for Append {
             return Err(Error::exists(codes::BLOCK_COUNT_EXCEEDED, message));
         }
         let key = self.place.piece(record.content.id, offset);
-        shardlet.tx.put(&key, self.piece.encode()).await?;
+        // An append blob only grows, so that nothing is there yet.
+        shardlet.tx.replace(&key, None, self.piece.encode(), None)?;
         record.content.length += length;
         record.append_blocks += 1;
         record.changed = shardlet.lsn();

@@ -142,7 +142,7 @@ impl Shardlet<'_, '_> {
             0 => Ok(()),
             session => {
                 self.tx.delete(&self.place.idle(session)).await?;
-                self.put_garbage(&Garbage::Session(session)).await
+                self.put_garbage(&Garbage::Session(session))
             }
         }
     }

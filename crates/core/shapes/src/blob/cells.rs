@@ -29,7 +29,7 @@ impl Shardlet<'_, '_> {
     /// Keeps bytes in a cell. One transaction makes at most one.
     pub(super) async fn put_cell(&mut self, bytes: &Bytes) -> Result<BlockFile> {
         let number = self.lsn().0;
-        self.tx.put(&self.place.cell(number), bytes.clone()).await?;
+        self.tx.replace(&self.place.cell(number), None, bytes.clone(), None)?;
         let id = BlockId { generation: CELLS, number };
         Ok(BlockFile { id, length: bytes.len() as u64, crc64: crc64(bytes) })
     }

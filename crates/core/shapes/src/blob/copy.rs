@@ -223,7 +223,7 @@ impl Transaction for Begin {
         // The rows of garbage of the put come before this one.
         shardlet.skip_garbage();
         let due = Garbage::Due(shardlet.now_ms() + COPY_LOOK_MS);
-        shardlet.put_garbage(&due).await?;
+        shardlet.put_garbage(&due)?;
         Ok(record)
     }
 }

@@ -96,7 +96,7 @@ impl Delete {
         if !keeps_version {
             record.check_erasable(now_ms)?;
         }
-        shardlet.tx.delete(&self.place.current()).await?;
+        shardlet.delete_current().await?;
         shardlet.drop_waiting(&mut record).await?;
         record.lease = Default::default();
         match self.protection.retention_days {

@@ -97,6 +97,12 @@ impl Blobs {
         Self { engine, blocks, pins: Arc::default(), copies: Arc::default() }
     }
 
+    /// The same blobs through another engine of the same process, which may be asked with this one.
+    #[must_use]
+    pub fn through(&self, engine: Arc<Engine>) -> Self {
+        Self { engine, ..self.clone() }
+    }
+
     pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }

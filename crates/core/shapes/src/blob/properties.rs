@@ -64,7 +64,7 @@ where
         if let Some(expires_ms) =
             record.expires_ms.filter(|_| record.expires_ms != before.expires_ms)
         {
-            shardlet.put_garbage(&Garbage::Due(expires_ms)).await?;
+            shardlet.put_garbage(&Garbage::Due(expires_ms))?;
         }
         match past {
             Some((kind, time)) => shardlet.put_past(kind, time, &record).await?,

@@ -121,7 +121,7 @@ impl Put {
             record.content.id = lsn.0;
         }
         if let Some(expires_ms) = record.expires_ms {
-            shardlet.put_garbage(&Garbage::Due(expires_ms)).await?;
+            shardlet.put_garbage(&Garbage::Due(expires_ms))?;
         }
         Ok(record)
     }

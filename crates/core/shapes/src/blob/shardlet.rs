@@ -5,6 +5,7 @@
 //! nothing names any more becomes a row of garbage, in the same transaction, and the collector does the rest.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 use lazuli_engine::{
     BlockId, Direction, Item, ItemKey, KeyRange, Lsn, PageLimit, Result, Space, Tx,
@@ -27,11 +28,13 @@ pub(super) struct Shardlet<'t, 'x> {
     pub(super) tx: &'t mut Tx<'x>,
     pub(super) place: &'t Place,
     garbage_rows: u32,
+    /// The row of the current state as it was read, so that it is not read again to be replaced.
+    seen: OnceLock<Option<Item>>,
 }
 
 impl<'t, 'x> Shardlet<'t, 'x> {
     pub(super) fn new(tx: &'t mut Tx<'x>, place: &'t Place) -> Self {
-        Self { tx, place, garbage_rows: 0 }
+        Self { tx, place, garbage_rows: 0, seen: OnceLock::new() }
     }
 
     pub(super) fn lsn(&self) -> Lsn {
@@ -44,7 +47,13 @@ impl<'t, 'x> Shardlet<'t, 'x> {
 
     /// The row of the current state, whatever it says.
     pub(super) async fn row(&self) -> Result<Option<BlobRecord>> {
-        let item = self.tx.get(&self.place.current()).await?;
+        let item = match self.seen.get() {
+            Some(item) => item.clone(),
+            None => {
+                let item = self.tx.get(&self.place.current()).await?;
+                self.seen.get_or_init(|| item).clone()
+            }
+        };
         item.map(|item| BlobRecord::decode(item.payload)).transpose()
     }
 
@@ -55,7 +64,16 @@ impl<'t, 'x> Shardlet<'t, 'x> {
     }
 
     pub(super) async fn put_current(&mut self, record: &BlobRecord) -> Result<()> {
-        self.tx.put(&self.place.current(), record.encode()).await
+        let key = self.place.current();
+        match self.seen.take() {
+            Some(seen) => self.tx.replace(&key, seen.as_ref(), record.encode(), None),
+            None => self.tx.put(&key, record.encode()).await,
+        }
+    }
+
+    pub(super) async fn delete_current(&mut self) -> Result<()> {
+        self.seen.take();
+        self.tx.delete(&self.place.current()).await.map(|_| ())
     }
 
     pub(super) async fn put_past(
@@ -126,7 +144,8 @@ impl<'t, 'x> Shardlet<'t, 'x> {
                 end += 1;
             }
             let row = encode_row(&pieces[start..end]);
-            self.tx.put(&self.place.piece(id, offset), row).await?;
+            // Contents have new numbers, so that nothing is there yet.
+            self.tx.replace(&self.place.piece(id, offset), None, row, None)?;
             offset += covered;
             start = end;
         }
@@ -150,7 +169,7 @@ impl<'t, 'x> Shardlet<'t, 'x> {
         if self.change_count(&self.place.shared_content(content.id), false).await? {
             if record.kind == BlobKind::Page {
                 // Others name it still, and may not need what only this one did.
-                self.put_garbage(&Garbage::Former(content.id)).await?;
+                self.put_garbage(&Garbage::Former(content.id))?;
             }
             return Ok(());
         }
@@ -158,7 +177,7 @@ impl<'t, 'x> Shardlet<'t, 'x> {
             self.tx.delete(&self.place.piece(content.id, 0)).await?;
             return Ok(());
         }
-        self.put_garbage(&Garbage::Content(content.id)).await
+        self.put_garbage(&Garbage::Content(content.id))
     }
 
     /// Counts the files that more than one of these pieces names.
@@ -193,7 +212,7 @@ impl<'t, 'x> Shardlet<'t, 'x> {
             }
         }
         for files in unnamed.chunks(GARBAGE_FILES_MAX) {
-            self.put_garbage(&Garbage::Files(files.to_vec())).await?;
+            self.put_garbage(&Garbage::Files(files.to_vec()))?;
         }
         Ok(())
     }
@@ -225,10 +244,10 @@ impl<'t, 'x> Shardlet<'t, 'x> {
         self.garbage_rows += 1 << 16;
     }
 
-    pub(super) async fn put_garbage(&mut self, garbage: &Garbage) -> Result<()> {
+    pub(super) fn put_garbage(&mut self, garbage: &Garbage) -> Result<()> {
         self.garbage_rows += 1;
         let key = self.place.garbage(self.lsn(), self.garbage_rows);
-        self.tx.put(&key, garbage.encode()).await
+        self.tx.replace(&key, None, garbage.encode(), None)
     }
 
     /// What becomes of a state that something else replaces, or nothing: a version, a deleted snapshot, or garbage.
@@ -261,7 +280,7 @@ impl<'t, 'x> Shardlet<'t, 'x> {
     pub(super) async fn deleted(&mut self, days: u32) -> Result<Deleted> {
         let at_ms = self.now_ms();
         let until_ms = at_ms + u64::from(days) * DAY_MS;
-        self.put_garbage(&Garbage::Due(until_ms)).await?;
+        self.put_garbage(&Garbage::Due(until_ms))?;
         Ok(Deleted { at_ms, until_ms })
     }
 

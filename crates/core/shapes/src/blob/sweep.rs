@@ -159,7 +159,7 @@ impl Transaction for Look {
         }
         let Some(mut record) = row else { return Ok(()) };
         if record.is_expired(now_ms) {
-            shardlet.tx.delete(&self.place.current()).await?;
+            shardlet.delete_current().await?;
             shardlet.drop_waiting(&mut record).await?;
             return shardlet.drop_content(&record).await;
         }
@@ -167,7 +167,7 @@ impl Transaction for Look {
             && copy.status == CopyStatus::Pending
         {
             if self.running.is_running(&copy.id) {
-                return shardlet.put_garbage(&Garbage::Due(now_ms + COPY_LOOK_MS)).await;
+                return shardlet.put_garbage(&Garbage::Due(now_ms + COPY_LOOK_MS));
             }
             copy.status = CopyStatus::Failed;
             copy.completed_ms = Some(now_ms);
@@ -203,7 +203,7 @@ impl Look {
         if record.is_committed {
             shardlet.put_current(&record).await
         } else {
-            shardlet.tx.delete(&self.place.current()).await.map(|_| ())
+            shardlet.delete_current().await
         }
     }
 }
@@ -219,7 +219,7 @@ impl Transaction for Erase {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<()> {
         let mut shardlet = Shardlet::new(tx, &self.place);
         if let Some(mut record) = shardlet.row().await? {
-            shardlet.tx.delete(&self.place.current()).await?;
+            shardlet.delete_current().await?;
             shardlet.drop_waiting(&mut record).await?;
             shardlet.drop_content(&record).await?;
         }

@@ -151,25 +151,27 @@ impl Files {
         }
     }
 
-    /// What a commit that was to name them means for them. Where it may have happened they stay: if it did not, the next
-    /// start finds that nothing names them.
-    fn settle<T>(mut self, outcome: &Result<T>) {
-        let stay = match outcome {
-            Ok(_) => true,
-            Err(error) => match error.kind() {
-                Kind::NotFound
-                | Kind::Exists
-                | Kind::Precondition
-                | Kind::Invalid
-                | Kind::TooLarge
-                | Kind::Throttled { .. }
-                | Kind::Moved => false,
-                Kind::Unavailable { .. } | Kind::Corrupt | Kind::Internal => true,
-            },
-        };
-        if stay {
-            self.ids.clear();
-        }
+    /// Gives them up to somebody who knows what becomes of them.
+    fn release(mut self) -> Vec<BlockId> {
+        std::mem::take(&mut self.ids)
+    }
+}
+
+/// Whether a transaction that ended so may have been committed. The files that it names must then stay: if it was not, the
+/// next start finds that nothing names them.
+fn may_be_committed<T>(outcome: &Result<T>) -> bool {
+    match outcome {
+        Ok(_) => true,
+        Err(error) => match error.kind() {
+            Kind::NotFound
+            | Kind::Exists
+            | Kind::Precondition
+            | Kind::Invalid
+            | Kind::TooLarge
+            | Kind::Throttled { .. }
+            | Kind::Moved => false,
+            Kind::Unavailable { .. } | Kind::Corrupt | Kind::Internal => true,
+        },
     }
 }
 
@@ -206,10 +208,16 @@ impl Blobs {
             return self.engine.write(place.container, &place.route, transaction).await;
         };
         let (engine, place) = (self.engine.clone(), place.clone());
+        let (blocks, ids) = (self.blocks.clone(), files.release());
         let (reply, answer) = oneshot::channel();
         let task = async move {
             let outcome = engine.write(place.container, &place.route, transaction).await;
-            files.settle(&outcome);
+            if !may_be_committed(&outcome) {
+                for id in ids {
+                    // What cannot be removed now is found by the next start.
+                    let _ = blocks.remove(id).await;
+                }
+            }
             // Nobody may be there any more.
             let _ = reply.send(outcome);
         };

@@ -11,5 +11,6 @@ mod files;
 mod lists;
 mod pages;
 mod states;
+mod times;
 mod whole;
 mod world;

@@ -6,7 +6,7 @@ use lazuli_shapes::blob::{
     Conditions, Etags, Headers, NewBlob, NewBlobContainer, PublicAccess, ReadRange, Which, codes,
 };
 
-use crate::world::{BIG, World, any, blob, bytes, container, none, retained};
+use crate::world::{BIG, World, any, blob, bytes, container, none};
 
 #[tokio::test]
 async fn a_container_is_created_once_changed_deleted_and_empty_when_created_again() {
@@ -34,15 +34,6 @@ async fn a_container_is_created_once_changed_deleted_and_empty_when_created_agai
     assert_eq!(world.get("x").await.unwrap_err().code(), codes::CONTAINER_NOT_FOUND);
     blobs.create_container(&c, new).await.unwrap();
     assert_eq!(world.get("x").await.unwrap_err().code(), codes::BLOB_NOT_FOUND);
-}
-
-#[tokio::test]
-async fn a_container_that_was_deleted_for_a_while_comes_back_with_its_blobs() {
-    let world = World::new().await;
-    let (blobs, c) = (&world.blobs, container("c"));
-    world.put("x", &bytes(10, 0)).await;
-    blobs.delete_container(&c, &any(), retained()).await.unwrap();
-    assert_eq!(blobs.container(&c, None).await.unwrap_err().kind(), Kind::NotFound);
 }
 
 #[tokio::test]

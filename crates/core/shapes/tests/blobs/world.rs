@@ -1,12 +1,15 @@
 //! What the tests share: an engine in memory, a container, and short ways to put and read.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use lazuli_engine::{
     BlockId, Engine, FanOut, ItemScan, KeyRange, OnFailure, PIECE_BYTES_MAX, PageLimit, Result,
     Settings, Space,
 };
+use lazuli_env::{BoxFuture, Clock, Env};
 use lazuli_shapes::blob::{
     BlobAddress, BlobRecord, Blobs, Conditions, ContainerAddress, Content, DeleteOptions,
     DeleteOutcome, NewBlob, NewBlobContainer, Protection, ReadRange, UploadOptions, Which,
@@ -19,7 +22,28 @@ use lazuli_store::mem_blocks::MemBlocks;
 /// Larger than what is kept in rows.
 pub(crate) const BIG: usize = 300_000;
 
+/// The real clock, some time later.
+pub(crate) struct Later {
+    clock: Arc<dyn Clock>,
+    ms: AtomicU64,
+}
+
+impl Clock for Later {
+    fn now_ms(&self) -> u64 {
+        self.clock.now_ms() + self.ms.load(Ordering::Relaxed)
+    }
+
+    fn uptime(&self) -> Duration {
+        self.clock.uptime() + Duration::from_millis(self.ms.load(Ordering::Relaxed))
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        self.clock.sleep(duration)
+    }
+}
+
 pub(crate) struct World {
+    later: Arc<Later>,
     pub(crate) blobs: Blobs,
     pub(crate) blocks: MemBlocks,
 }
@@ -62,7 +86,9 @@ impl World {
     }
 
     pub(crate) async fn empty() -> Self {
-        let env = lazuli_env::real::env();
+        let real = lazuli_env::real::env();
+        let later = Arc::new(Later { clock: real.clock, ms: AtomicU64::new(0) });
+        let env = Env::new(later.clone(), real.random, real.spawn);
         let catalog = Arc::new(MemStore::new());
         let engine = Engine::on(env, Settings::default(), catalog).await.unwrap();
         for name in ["one", "two"] {
@@ -75,7 +101,7 @@ impl World {
             engine.add_shard(&new, Arc::new(MemStore::new())).await.unwrap();
         }
         let blocks = MemBlocks::new();
-        Self { blobs: Blobs::new(engine, Arc::new(blocks.clone())), blocks }
+        Self { later, blobs: Blobs::new(engine, Arc::new(blocks.clone())), blocks }
     }
 
     pub(crate) async fn content(&self, address: &BlobAddress, bytes: &Bytes) -> Content {
@@ -157,6 +183,15 @@ impl World {
             tokio::task::yield_now().await;
         }
         assert_eq!(self.blocks.count(), count);
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pass(&self, ms: u64) {
+        self.later.ms.fetch_add(ms, Ordering::Relaxed);
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.later.now_ms()
     }
 
     pub(crate) async fn collect(&self) {
