@@ -77,14 +77,18 @@ fn text(
 ) -> String {
     let seconds = elapsed.as_secs_f64().max(0.001);
     let rate = now.items.saturating_sub(first.items) as f64 / seconds;
-    let figures = format!("{verb} {} {noun}, {rate:.0}/s, {}", now.items, size_text(now.bytes));
+    // Few and large things have no speed that a whole number could tell.
+    let speed = if rate < 1.0 { String::new() } else { format!(", {rate:.0}/s") };
+    let figures = format!("{verb} {} {noun}{speed}, {}", now.items, size_text(now.bytes));
     let Some(total) = total.filter(|total| *total > 0) else { return figures };
     let part = (now.bytes as f64 / total as f64).min(1.0);
     let full = (part * BAR_CELLS as f64) as usize;
     let bar = format!("[{}{}]", "#".repeat(full), "-".repeat(BAR_CELLS - full));
     let bytes_rate = now.bytes.saturating_sub(first.bytes) as f64 / seconds;
     let left = match total.saturating_sub(now.bytes) as f64 / bytes_rate {
-        left if left.is_finite() => format!(", {} left", time_text(left as u64)),
+        left if left.is_finite() => {
+            format!(" at {}/s, {} left", size_text(bytes_rate as u64), time_text(left as u64))
+        }
         _ => String::new(),
     };
     format!("{bar} {:.0} % {figures} of {}{left}", part * 100.0, size_text(total))
@@ -120,7 +124,8 @@ mod tests {
         let seconds = Duration::from_secs(10);
         assert_eq!(
             text(("imported", "entities"), at(0, 0), at(1000, 5 << 20), Some(20 << 20), seconds),
-            "[#####---------------] 25 % imported 1000 entities, 100/s, 5.0 MiB of 20.0 MiB, 30 s left"
+            "[#####---------------] 25 % imported 1000 entities, 100/s, \
+             5.0 MiB of 20.0 MiB at 512.0 KiB/s, 30 s left"
         );
         // What was done before this run says nothing of its speed.
         assert_eq!(
