@@ -16,6 +16,7 @@ pub(crate) async fn run(
 ) -> Result<Response> {
     let options = ListOptions {
         prefix: list.prefix.clone(),
+        from: list.from.clone(),
         delimiter: list.delimiter.clone(),
         include: Include {
             snapshots: list.snapshots,

@@ -187,6 +187,10 @@ async fn lists_and_deletions(store: &Arc<MicrosoftAzure>) -> Result {
     let found: Vec<_> = store.list(Some(&prefix)).try_collect().await?;
     let names: Vec<_> = found.iter().map(|it| it.location.clone()).collect();
     must(names == expected, "the list has all names in order")?;
+    let offset = &expected[LISTED / 2];
+    let behind: Vec<_> = store.list_with_offset(Some(&prefix), offset).try_collect().await?;
+    let names: Vec<_> = behind.iter().map(|it| it.location.clone()).collect();
+    must(names == expected[LISTED / 2 + 1..], "a list goes on behind a name")?;
     let level = store.list_with_delimiter(Some(&prefix)).await?;
     must(
         level.objects.is_empty() && level.common_prefixes.len() == 3,

@@ -34,6 +34,8 @@ pub struct Include {
 #[derive(Clone, Debug)]
 pub struct ListOptions {
     pub prefix: String,
+    /// Names before this one are left out.
+    pub from: Option<String>,
     /// Where names share a beginning up to this text, behind the prefix, only the beginning is listed.
     pub delimiter: Option<String>,
     pub include: Include,
@@ -77,7 +79,12 @@ impl Blobs {
         let parts = [container, KeyPart::Int64(found.record.generation)];
         let inside = found.blobs.kind.route(&prefix, &parts)?;
         let start = text_prefix(&inside, &options.prefix);
-        let range = KeyRange::new(start.clone(), after_prefix(&start));
+        let from = options.from.as_ref().map(|from| text_prefix(&inside, from));
+        let range =
+            KeyRange::new(from.unwrap_or_default().max(start.clone()), after_prefix(&start));
+        if range.is_empty() {
+            return Ok(Page { entries: Vec::new(), next: None });
+        }
         let now_ms = self.now_ms();
         let scan = ListScan { blobs: found.blobs.clone(), inside, range, options, now_ms };
         self.page_of_list(&found.blobs, &scan, &scan.range, options.most, after).await

@@ -12,7 +12,7 @@ use crate::world::{World, any, blob, bytes, container, none, retained, versions}
 
 fn options(prefix: &str, delimiter: Option<&str>, include: Include, most: usize) -> ListOptions {
     let delimiter = delimiter.map(str::to_owned);
-    ListOptions { prefix: prefix.into(), delimiter, include, most }
+    ListOptions { prefix: prefix.into(), from: None, delimiter, include, most }
 }
 
 /// The whole list, page by page, as texts; no page but the last may be short, and the last may not be empty.
@@ -68,6 +68,16 @@ async fn names_are_listed_in_order_and_in_pages_of_any_size() {
         assert_eq!(groups, ["a/b", "a/b/*", "a/d"]);
     }
     assert!(list(&world, options("zzz", None, plain, 5)).await.is_empty());
+    let from = |name: &str, options| ListOptions { from: Some(name.to_owned()), ..options };
+    for most in 1..=11 {
+        let flat = |name, prefix| list(&world, from(name, options(prefix, None, plain, most)));
+        assert_eq!(flat("a/b/c", "").await, sorted[2..]);
+        assert_eq!(flat("a/c", "a/").await, ["a/d"]);
+        assert_eq!(flat("", "a/").await, ["a/b", "a/b/c", "a/d"]);
+        assert!(flat("b", "a/").await.is_empty());
+        let groups = list(&world, from("a/b/c", options("", Some("/"), plain, most))).await;
+        assert_eq!(groups, ["a/*", "a0", "b", "c", "c\0d", "ä", "日本"]);
+    }
     let uncommitted = Include { uncommitted: true, ..plain };
     assert_eq!(list(&world, options("w", None, uncommitted, 5)).await, ["waiting"]);
 }

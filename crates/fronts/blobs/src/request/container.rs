@@ -62,6 +62,8 @@ pub(crate) struct SetAcl {
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct BlobList {
     pub(crate) prefix: String,
+    /// Names before this one are left out.
+    pub(crate) from: Option<String>,
     pub(crate) delimiter: Option<String>,
     /// The marker as it was sent, which the answer repeats.
     pub(crate) sent_marker: Option<String>,
@@ -189,6 +191,7 @@ fn list(head: Head<'_>, limits: &Limits) -> Result<BlobList> {
     let most = head.page_items(limits.page_items_max)?;
     let mut list = BlobList {
         prefix: text("prefix").unwrap_or_default(),
+        from: text("startFrom"),
         delimiter: text("delimiter"),
         sent_marker: text("marker"),
         marker: marker(head)?,
@@ -217,7 +220,7 @@ fn list(head: Head<'_>, limits: &Limits) -> Result<BlobList> {
     if list.delimiter.is_some() && list.snapshots {
         return Err(bad_parameter("include", "snapshots"));
     }
-    for name in ["showonly", "startFrom", "endBefore"] {
+    for name in ["showonly", "endBefore"] {
         if head.parameter(name).is_some() {
             return Err(
                 Fault::new(Common::UnsupportedQueryParameter).detail("QueryParameterName", name)
