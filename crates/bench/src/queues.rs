@@ -31,6 +31,8 @@ impl Size {
 }
 
 const ACCOUNT: &str = "bench";
+/// How long messages live that are to be found expired.
+const EXPIRED_MS: u64 = 1;
 /// Messages of the queue that all are compared with.
 const FEW: usize = 1_000;
 /// Operations of one round.
@@ -160,7 +162,7 @@ async fn fill(queues: &Queues, lies: Lies, messages: usize) -> Result<()> {
         Lies::Few => (FEW, 0, LONG_MS),
         Lies::Waiting | Lies::Deleted => (messages, 0, LONG_MS),
         Lies::Hidden => (messages, LONG_MS, 2 * LONG_MS),
-        Lies::Expired => (messages, 0, 1),
+        Lies::Expired => (messages, 0, EXPIRED_MS),
     };
     let filled = queues.clone();
     many(messages, move || {
@@ -178,6 +180,10 @@ async fn fill(queues: &Queues, lies: Lies, messages: usize) -> Result<()> {
             }
         })
         .await?;
+    }
+    if lies == Lies::Expired {
+        // Nobody may receive the last ones while they live.
+        tokio::time::sleep(Duration::from_millis(10 * EXPIRED_MS)).await;
     }
     // What stands in front is stepped over once, by whoever comes first.
     put(queues, lies, 0, LONG_MS).await?;
