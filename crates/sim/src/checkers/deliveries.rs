@@ -38,6 +38,8 @@ struct Known {
     deleted: Option<Receipt>,
     /// A deletion got no answer.
     may_be_deleted: bool,
+    /// Deletions that were sent and are not answered yet.
+    deleting: usize,
 }
 
 /// One answer with messages.
@@ -121,6 +123,16 @@ impl History {
         Ok(())
     }
 
+    /// Notes that a deletion is sent: others may find the message gone before its sender hears of it.
+    pub fn deleting(&mut self, tag: Tag) {
+        self.messages.entry(tag).or_default().deleting += 1;
+    }
+
+    /// Notes that a deletion has come to its end, whatever that is.
+    pub fn deleting_ended(&mut self, tag: Tag) {
+        self.messages.entry(tag).or_default().deleting -= 1;
+    }
+
     pub fn delete(&mut self, tag: Tag, receipt: Receipt, is_answered: bool) -> Found {
         let known = self.messages.get_mut(&tag).ok_or("a deletion of nothing")?;
         if is_answered {
@@ -142,6 +154,7 @@ impl History {
         let known = self.messages.get(&tag).ok_or("a settlement of nothing")?;
         let may_be_gone = known.deleted.is_some()
             || known.may_be_deleted
+            || known.deleting > 0
             || known.expires_ms.is_some_and(|end| end <= latest_ms);
         ensure!(may_be_gone, "message {tag} is not there, and nobody has deleted it");
         Ok(())

@@ -182,7 +182,10 @@ impl MessageQueues {
         let delete = move |queues: Queues| async move {
             queues.delete_message(ACCOUNT, NAMES[queue], id, receipt).await
         };
-        match ask(client, "delete", delete).await? {
+        self.history(queue).deleting(tag);
+        let answer = ask(client, "delete", delete).await;
+        self.history(queue).deleting_ended(tag);
+        match answer? {
             Answer::Done(()) => self.history(queue).delete(tag, receipt, true),
             Answer::Unknown => self.history(queue).delete(tag, receipt, false),
             Answer::Refused(error) => self.refused(client, queue, tag, &delivery, &error),
