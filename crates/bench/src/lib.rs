@@ -6,3 +6,29 @@ pub mod compare;
 pub mod queues;
 pub mod shardmap;
 pub mod store;
+
+use std::fmt::Display;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// What a program in `bin/` does around its benchmark: runs it in a fresh folder inside the one that is named, prints the
+/// report, and fails if a bound is missed.
+pub fn measure<Report: Display>(
+    run: impl FnOnce(&Path) -> lazuli_store::Result<Report>,
+    is_met: impl FnOnce(&Report) -> bool,
+) -> ExitCode {
+    let parent = std::env::args_os().nth(1).map_or_else(std::env::temp_dir, Into::into);
+    let measured = tempfile::tempdir_in(&parent)
+        .map_err(|error| format!("{}: {error}", parent.display()))
+        .and_then(|folder| run(folder.path()).map_err(|error| error.to_string()));
+    match measured {
+        Ok(report) => {
+            println!("{report}");
+            if is_met(&report) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -6,6 +6,7 @@ pub mod client;
 pub mod options;
 pub mod queues;
 pub mod server;
+pub mod writers;
 
 /// What went wrong, for a person to read.
 pub type Result<T = ()> = std::result::Result<T, String>;

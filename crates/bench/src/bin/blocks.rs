@@ -4,25 +4,13 @@
 
 use std::process::ExitCode;
 
-use lazuli_bench::blocks::{Size, run};
+use lazuli_bench::blocks::{Report, Size, run};
+use lazuli_bench::measure;
 
 /// Both sides run on what the server runs on.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let parent = std::env::args_os().nth(1).map_or_else(std::env::temp_dir, Into::into);
-    let measured = tempfile::tempdir_in(&parent)
-        .map_err(|error| format!("{}: {error}", parent.display()))
-        .and_then(|folder| run(folder.path(), Size::FULL).map_err(|error| error.to_string()));
-    match measured {
-        Ok(report) => {
-            println!("{report}");
-            if report.is_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-        }
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    }
+    measure(|folder| run(folder, Size::FULL), Report::is_met)
 }

@@ -4,30 +4,20 @@
 
 use std::process::ExitCode;
 
-use lazuli_bench::queues::{Size, run};
+use lazuli_bench::measure;
+use lazuli_bench::queues::{Report, Size, run};
+use lazuli_store::{Error, Result};
 
 /// As the server has it.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-#[tokio::main(worker_threads = 2)]
-async fn main() -> ExitCode {
-    let parent = std::env::args_os().nth(1).map_or_else(std::env::temp_dir, Into::into);
-    let folder = match tempfile::tempdir_in(&parent) {
-        Ok(folder) => folder,
-        Err(error) => {
-            eprintln!("{}: {error}", parent.display());
-            return ExitCode::FAILURE;
-        }
-    };
-    match run(folder.path(), Size::FULL).await {
-        Ok(report) => {
-            println!("{report}");
-            if report.is_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-        }
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    }
+fn main() -> ExitCode {
+    measure(|folder| in_runtime(run(folder, Size::FULL)), Report::is_met)
+}
+
+fn in_runtime<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.map_err(|error| Error::internal("no-runtime", error))?.block_on(work)
 }

@@ -1,7 +1,7 @@
 //! Operations on containers: create, look at, change, delete, restore, list.
 
 use lazuli_http::{Body, Response, StatusCode, acl};
-use lazuli_shapes::blob::{Conditions, ListContainers, NewBlobContainer};
+use lazuli_shapes::blob::{Conditions, ContainerRecord, ListContainers, NewBlobContainer};
 
 use crate::access::{PERMISSIONS, policies};
 use crate::error::{Result, refused};
@@ -26,15 +26,24 @@ pub(crate) async fn create(
     Ok(response::changed(Response::new(StatusCode::CREATED), record.changed))
 }
 
+/// What is known of a container, for whoever has its lease or names none.
+async fn record(
+    front: &Front,
+    call: &Call,
+    container: &str,
+    conditions: &Conditions,
+) -> Result<ContainerRecord> {
+    let lease = conditions.lease_id.as_deref();
+    front.blobs.container(&call.container(container), lease).await.map_err(refused)
+}
+
 pub(crate) async fn properties(
     front: &Front,
     call: &Call,
     container: &str,
     conditions: &Conditions,
 ) -> Result<Response> {
-    let lease = conditions.lease_id.as_deref();
-    let record = front.blobs.container(&call.container(container), lease).await;
-    let record = record.map_err(refused)?;
+    let record = record(front, call, container, conditions).await?;
     Ok(response::container(Response::new(StatusCode::OK), &record, call.received_ms))
 }
 
@@ -44,9 +53,7 @@ pub(crate) async fn metadata(
     container: &str,
     conditions: &Conditions,
 ) -> Result<Response> {
-    let lease = conditions.lease_id.as_deref();
-    let record = front.blobs.container(&call.container(container), lease).await;
-    let record = record.map_err(refused)?;
+    let record = record(front, call, container, conditions).await?;
     let answer = response::changed(Response::new(StatusCode::OK), record.changed);
     Ok(response::metadata(answer, &record.metadata))
 }
@@ -70,9 +77,7 @@ pub(crate) async fn acl(
     container: &str,
     conditions: &Conditions,
 ) -> Result<Response> {
-    let lease = conditions.lease_id.as_deref();
-    let record = front.blobs.container(&call.container(container), lease).await;
-    let record = record.map_err(refused)?;
+    let record = record(front, call, container, conditions).await?;
     let answer = response::xml(StatusCode::OK, acl::write(&policies(&record.policies)?));
     let answer = response::changed(answer, record.changed);
     Ok(match response::public_access(record.public_access) {

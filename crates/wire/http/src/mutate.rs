@@ -10,10 +10,13 @@ const WORDS_MAX: usize = 40;
 /// The most bytes of a text that is made of any bytes at all.
 const BYTES_MAX: usize = 200;
 
-/// Calls `check` with every file of a folder as it is, with `rounds` variants of them, with `rounds` texts that are made
-/// of these words in any order, and with as many of any bytes.
-pub fn corpus(folder: &str, words: &[&str], rounds: u32, mut check: impl FnMut(&[u8])) {
-    let seeds = read(Path::new(folder));
+/// Where the seeds of all fuzz targets are, a folder for each.
+const SEEDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../fuzz/seeds");
+
+/// Calls `check` with every seed of a fuzz target as it is, with `rounds` variants of them, with `rounds` texts that are
+/// made of these words in any order, and with as many of any bytes.
+pub fn corpus(target: &str, words: &[&str], rounds: u32, mut check: impl FnMut(&[u8])) {
+    let seeds = read(&Path::new(SEEDS).join(target));
     for seed in &seeds {
         check(seed);
         each(seed, rounds / seeds.len() as u32, &mut check);

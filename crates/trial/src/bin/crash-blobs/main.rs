@@ -108,10 +108,11 @@ fn write_until_killed(
     figures: &mut Figures,
 ) -> Result<Vec<Log>> {
     let life = LIFE_MS_MIN + random.below(LIFE_MS_MAX - LIFE_MS_MIN);
-    let writers = writers::start(server.blob_address()?, round, WRITERS);
+    let writers =
+        lazuli_trial::writers::start(server.blob_address()?, round, WRITERS, writers::write);
     std::thread::sleep(Duration::from_millis(life));
     server.kill()?;
-    let logs = writers::join(writers)?;
+    let logs = lazuli_trial::writers::join(writers)?;
     for log in &logs {
         figures.in_doubt += usize::from(log.in_doubt.is_some());
         for kind in &log.answered {

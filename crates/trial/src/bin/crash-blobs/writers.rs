@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::thread::JoinHandle;
 
 use lazuli_http::mutate::Chance;
 use lazuli_trial::client::{ACCOUNT, Answer, Client, Request};
@@ -150,17 +149,8 @@ fn expect(answer: &Answer, expected: &[u16]) -> Result {
     Err(format!("{REFUSED}: {} {}", answer.status, answer.text()))
 }
 
-pub(crate) fn start(address: SocketAddr, round: u64, count: usize) -> Vec<JoinHandle<Result<Log>>> {
-    (0..count).map(|writer| std::thread::spawn(move || write(address, round, writer))).collect()
-}
-
-pub(crate) fn join(writers: Vec<JoinHandle<Result<Log>>>) -> Result<Vec<Log>> {
-    let joined = writers.into_iter().map(|writer| writer.join());
-    joined.map(|log| log.map_err(|_| "a writer panicked".to_owned())?).collect()
-}
-
 /// Writes until the connection breaks. An answer that is neither yes nor a broken connection is a failure.
-fn write(address: SocketAddr, round: u64, writer: usize) -> Result<Log> {
+pub(crate) fn write(address: SocketAddr, round: u64, writer: usize) -> Result<Log> {
     let mut log = Log::default();
     // A server that dies before the writer has connected leaves nothing to remember.
     let Ok(mut client) = Client::connect(address) else { return Ok(log) };

@@ -90,10 +90,10 @@ fn write_until_killed(
     report: &mut Report,
 ) -> Result<Vec<Log>> {
     let life = LIFE_MS_MIN + random.below(LIFE_MS_MAX - LIFE_MS_MIN);
-    let writers = writers::start(server.address(), round, WRITERS);
+    let writers = lazuli_trial::writers::start(server.address(), round, WRITERS, writers::write);
     std::thread::sleep(Duration::from_millis(life));
     server.kill()?;
-    let logs = writers::join(writers)?;
+    let logs = lazuli_trial::writers::join(writers)?;
     report.round(Duration::from_millis(life), &logs);
     Ok(logs)
 }

@@ -1,7 +1,6 @@
 //! The load: writers that insert, merge and make transactions one after another, and remember what they were told.
 
 use std::net::SocketAddr;
-use std::thread::JoinHandle;
 
 use lazuli_http::mutate::Chance;
 use lazuli_trial::Result;
@@ -76,17 +75,8 @@ pub(crate) struct Log {
     pub(crate) in_doubt: Option<Write>,
 }
 
-pub(crate) fn start(address: SocketAddr, round: u64, count: usize) -> Vec<JoinHandle<Result<Log>>> {
-    (0..count).map(|writer| std::thread::spawn(move || write(address, round, writer))).collect()
-}
-
-pub(crate) fn join(writers: Vec<JoinHandle<Result<Log>>>) -> Result<Vec<Log>> {
-    let joined = writers.into_iter().map(|writer| writer.join());
-    joined.map(|log| log.map_err(|_| "a writer panicked".to_owned())?).collect()
-}
-
 /// Writes until the connection breaks. An answer that is neither yes nor a broken connection is a failure.
-fn write(address: SocketAddr, round: u64, writer: usize) -> Result<Log> {
+pub(crate) fn write(address: SocketAddr, round: u64, writer: usize) -> Result<Log> {
     let mut log = Log::default();
     // A server that dies before the writer has connected leaves nothing to remember.
     let Ok(mut client) = Client::connect(address) else { return Ok(log) };
