@@ -19,6 +19,7 @@ struct Layer {
 const ENV: &str = "crates/core/env";
 const STORE: &str = "crates/core/store";
 const SHARDMAP: &str = "crates/core/shardmap";
+const BALANCE: &str = "crates/core/balance";
 const ENGINE: &str = "crates/core/engine";
 const SHAPES: &str = "crates/core/shapes";
 const STORES: &str = "crates/stores/";
@@ -48,6 +49,12 @@ const LAYERS: &[Layer] = &[
         may_name: &[STORE, ENV],
         tests_may_name: &[],
         why: "maps are data in a store; what is done with a partition is the engine's",
+    },
+    Layer {
+        folder: BALANCE,
+        may_name: &[SHARDMAP, STORE],
+        tests_may_name: &[],
+        why: "the balancer plans from figures; who gathers them and who moves is above it",
     },
     Layer {
         folder: ENGINE,
@@ -81,7 +88,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         folder: APP,
-        may_name: &[APP, FRONTS, STORES, SHAPES, ENGINE, SHARDMAP, STORE, ENV, WIRE],
+        may_name: &[APP, FRONTS, STORES, SHAPES, ENGINE, BALANCE, SHARDMAP, STORE, ENV, WIRE],
         tests_may_name: &[],
         why: "the application is the wiring of all the rest",
     },

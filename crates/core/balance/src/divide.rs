@@ -1,0 +1,120 @@
+//! Splits: partitions that are too large or too busy are cut in place, always between shardlets.
+
+use crate::board::Board;
+use crate::plan::{Action, Cut, Left, Piece, Split};
+use crate::{Load, PartitionFigures, Settings, ShardState};
+
+/// The share of its busiest shardlet above which a partition is as good as nothing else.
+const ALONE_SHARE: f64 = 0.95;
+
+impl Board<'_> {
+    /// The pieces stay where they are, so no level changes. What is cut is not moved by the same plan, because the pieces
+    /// have no ids yet.
+    pub(crate) fn divide(&mut self) {
+        for at in 0..self.fleet.partitions.len() {
+            if self.is_full() {
+                return;
+            }
+            let partition = &self.fleet.partitions[at];
+            if !self.is_free(at) {
+                continue;
+            }
+            match verdict(partition, self.settings) {
+                Verdict::Fine => {}
+                Verdict::Leave(left) => self.note(at, left),
+                // What has to leave its shard leaves it whole and is cut where it arrives.
+                Verdict::Cut(_)
+                    if self.fleet.shards[self.home[at]].state == ShardState::Draining => {}
+                Verdict::Cut(cut) => {
+                    let pieces = pieces(partition, cut);
+                    let split =
+                        Split { partition: partition.id, shard: partition.shard, cut, pieces };
+                    self.hold(at);
+                    self.act(Action::Split(split));
+                }
+            }
+        }
+    }
+}
+
+enum Verdict {
+    Fine,
+    Cut(Cut),
+    Leave(Left),
+}
+
+fn verdict(partition: &PartitionFigures, settings: &Settings) -> Verdict {
+    let single = partition.shardlets.is_some_and(|count| count <= 1);
+    let hot = partition.hot_share.unwrap_or(0.0);
+    if partition.load.requests > settings.split_requests {
+        return if single || hot >= ALONE_SHARE {
+            Verdict::Leave(Left::HotShardlet)
+        } else if hot >= settings.hot_share {
+            Verdict::Cut(Cut::HotShardlet)
+        } else {
+            Verdict::Cut(Cut::Requests)
+        };
+    }
+    match partition.load.bytes > settings.split_bytes {
+        false => Verdict::Fine,
+        true if single => Verdict::Leave(Left::OneShardlet),
+        true => Verdict::Cut(Cut::Bytes),
+    }
+}
+
+fn pieces(partition: &PartitionFigures, cut: Cut) -> Vec<Piece> {
+    match cut {
+        Cut::Bytes | Cut::Requests => halves(partition),
+        Cut::HotShardlet => isolated(partition),
+    }
+}
+
+/// Two halves. The busiest shardlet is in one of them; how the rest is spread nobody knows, so it is taken as even.
+fn halves(partition: &PartitionFigures) -> Vec<Piece> {
+    let load = partition.load;
+    let hot = partition.hot_share.unwrap_or(0.0).min(1.0);
+    let with_hot = f64::max(0.5, hot) * load.requests;
+    let shardlets = partition.shardlets;
+    let first = Piece {
+        load: Load { bytes: load.bytes / 2, requests: with_hot, items: load.items / 2 },
+        shardlets: shardlets.map(|count| count / 2),
+        hot_share: partition.hot_share.map(|hot| hot / f64::max(0.5, hot)),
+    };
+    let second = Piece {
+        load: rest(load, &[first.load]),
+        shardlets: shardlets.map(|count| count - count / 2),
+        hot_share: None,
+    };
+    vec![first, second]
+}
+
+/// The busiest shardlet alone, and what lies on both sides of it. It is taken to be as large as the others.
+fn isolated(partition: &PartitionFigures) -> Vec<Piece> {
+    let load = partition.load;
+    let count = partition.shardlets.unwrap_or(3).max(2);
+    let requests = partition.hot_share.unwrap_or(1.0).min(1.0) * load.requests;
+    let alone = Load { bytes: load.bytes / count, requests, items: load.items / count };
+    let alone = Piece { load: alone, shardlets: Some(1), hot_share: Some(1.0) };
+    let others = rest(load, &[alone.load]);
+    let shardlets = partition.shardlets.map(|count| count - 1);
+    if count == 2 {
+        return vec![alone, Piece { load: others, shardlets, hot_share: None }];
+    }
+    let half =
+        Load { bytes: others.bytes / 2, requests: others.requests / 2.0, items: others.items / 2 };
+    let before = Piece { load: half, shardlets: shardlets.map(|count| count / 2), hot_share: None };
+    let behind = Piece {
+        load: rest(load, &[alone.load, half]),
+        shardlets: shardlets.map(|count| count - count / 2),
+        hot_share: None,
+    };
+    vec![before, alone, behind]
+}
+
+fn rest(load: Load, taken: &[Load]) -> Load {
+    taken.iter().fold(load, |left, piece| Load {
+        bytes: left.bytes - piece.bytes,
+        requests: (left.requests - piece.requests).max(0.0),
+        items: left.items - piece.items,
+    })
+}

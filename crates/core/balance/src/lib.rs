@@ -1,0 +1,29 @@
+//! The balancer as a pure planner: from figures of shards and partitions to moves, splits and merges.
+//!
+//! [`plan`] looks at a [`Fleet`] and says what should be done and what comes of it. [`Schedule`] says what of it may begin
+//! now, within the limits of [`Settings`]. Nothing in here does anything, asks a clock or draws by chance: the same fleet
+//! gives the same plan, so that it can be printed, tested, and run in virtual time (`lazuli simulate`).
+//! `docs/balancing.md` tells it to operators.
+
+mod apply;
+mod board;
+mod divide;
+#[cfg(test)]
+mod draw;
+mod even;
+mod fleet;
+mod forced;
+mod join;
+mod plan;
+#[cfg(test)]
+mod properties;
+mod residents;
+mod schedule;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+pub use fleet::{Fleet, Goal, Load, PartitionFigures, Pin, ShardFigures, ShardState};
+pub use plan::{Action, Cut, Left, Merge, Move, Note, Piece, Plan, Split, Why, plan};
+pub use schedule::Schedule;
+pub use settings::{Settings, Weights, Window};
