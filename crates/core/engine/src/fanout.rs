@@ -8,12 +8,11 @@ use std::future::Future;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use lazuli_env::BoxFuture;
-use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
+use lazuli_shardmap::layout::PREFIX_BYTES;
 use lazuli_shardmap::{ContainerId, PartitionId, ShardId};
-use lazuli_store::{Direction, Error, KeyRange, PageLimit, Result, after_key};
+use lazuli_store::{Error, KeyRange, PageLimit, Result};
 
 use crate::engine::{Engine, Place};
-use crate::item::Item;
 use crate::join::join_all;
 use crate::view::View;
 
@@ -53,11 +52,14 @@ pub trait PartitionScan: Send + Sync {
         after: Option<&Bytes>,
         limit: PageLimit,
     ) -> impl Future<Output = Result<RowPage<Self::Row>>> + Send;
+
+    /// The sort key of a row.
+    fn sort_key(&self, row: &Self::Row) -> Result<Bytes>;
 }
 
-/// Rows of one partition with their sort keys.
+/// Rows of one partition, ascending by their sort keys.
 pub struct RowPage<Row> {
-    pub rows: Vec<(Bytes, Row)>,
+    pub rows: Vec<Row>,
     /// Roughly what the rows take up.
     pub bytes: usize,
     /// The sort key up to which the partition has been read, if there is more behind it.
@@ -137,9 +139,16 @@ impl Continuation {
 struct Gathered<Row> {
     rows: Vec<Row>,
     bytes: usize,
-    last: Option<Bytes>,
+    /// Where the page ends, if it is full.
+    end: Option<PageEnd>,
     missing: Vec<Missing>,
-    is_full: bool,
+}
+
+/// The end of a page with more behind it.
+enum PageEnd {
+    LastRow,
+    /// Behind a place that a partition has named.
+    At(Bytes),
 }
 
 impl Engine {
@@ -182,15 +191,9 @@ impl Engine {
             routes.start = routes.start.max(after.clone());
         }
         let places = self.places(container, &routes).await?;
-        let mut gathered = Gathered {
-            rows: Vec::new(),
-            bytes: 0,
-            last: None,
-            missing: Vec::new(),
-            is_full: false,
-        };
+        let mut gathered = Gathered { rows: Vec::new(), bytes: 0, end: None, missing: Vec::new() };
         let (mut asked, mut width) = (0, 1);
-        while asked < places.len() && !gathered.is_full {
+        while asked < places.len() && gathered.end.is_none() {
             let group = &places[asked..places.len().min(asked + width)];
             let pages = self.ask(container, scan, group, after, request.limit).await;
             asked += group.len();
@@ -201,12 +204,18 @@ impl Engine {
                     continue;
                 };
                 gathered.take(page, request.limit);
-                if gathered.is_full {
+                if gathered.end.is_some() {
                     break;
                 }
             }
         }
-        let next = gathered.last.filter(|_| gathered.is_full);
+        let next = match gathered.end {
+            Some(PageEnd::LastRow) => {
+                gathered.rows.last().map(|row| scan.sort_key(row)).transpose()?
+            }
+            Some(PageEnd::At(place)) => Some(place),
+            None => None,
+        };
         Ok(FanOutPage {
             rows: gathered.rows,
             next: next.map(|after| Continuation { container, after }),
@@ -230,7 +239,7 @@ impl Engine {
             let pages = self.ask(container, scan, group, after, limit).await;
             for (place, page) in group.iter().zip(pages) {
                 if let Some(page) = admit(page, place, request.on_failure, &mut missing)? {
-                    streams.push(Stream { place, rows: page.rows.into(), next: page.next });
+                    streams.push(Stream::new(scan, place, page)?);
                 }
             }
         }
@@ -264,8 +273,7 @@ impl Engine {
                 let group = std::slice::from_ref(stream.place);
                 for page in self.ask(container, scan, group, Some(&after), limit).await {
                     if let Some(page) = admit(page, stream.place, request.on_failure, missing)? {
-                        stream.rows = page.rows.into();
-                        stream.next = page.next;
+                        *stream = Stream::new(scan, stream.place, page)?;
                     }
                 }
             }
@@ -315,23 +323,24 @@ fn admit<Row>(
 }
 
 impl<Row> Gathered<Row> {
-    fn take(&mut self, page: RowPage<Row>, limit: PageLimit) {
+    fn take(&mut self, mut page: RowPage<Row>, limit: PageLimit) {
+        let most = limit.items.max(1) - self.rows.len();
         self.bytes += page.bytes;
-        self.rows.reserve(page.rows.len());
-        for (key, row) in page.rows {
-            self.rows.push(row);
-            self.last = Some(key);
-            if self.rows.len() >= limit.items.max(1) {
-                self.is_full = true;
-                return;
-            }
+        if page.rows.len() >= most {
+            page.rows.truncate(most);
+            self.end = Some(PageEnd::LastRow);
+        } else if let Some(next) = page.next {
+            // The partition has more than it could give in one page: the next page starts there.
+            self.end = Some(PageEnd::At(next));
+        }
+        if self.rows.is_empty() {
+            self.rows = page.rows;
+        } else {
+            self.rows.append(&mut page.rows);
         }
         // Each partition keeps to the limit by itself; together they may pass it once.
-        self.is_full = self.bytes >= limit.bytes && self.last.is_some();
-        if let Some(next) = page.next {
-            // The partition has more than it could give in one page: the next page starts there.
-            self.last = Some(next);
-            self.is_full = true;
+        if self.end.is_none() && self.bytes >= limit.bytes && !self.rows.is_empty() {
+            self.end = Some(PageEnd::LastRow);
         }
     }
 }
@@ -342,42 +351,17 @@ struct Stream<'a, Row> {
     next: Option<Bytes>,
 }
 
+impl<'a, Row> Stream<'a, Row> {
+    fn new<S>(scan: &S, place: &'a Place, page: RowPage<Row>) -> Result<Self>
+    where
+        S: PartitionScan<Row = Row>,
+    {
+        let rows = page.rows.into_iter().map(|row| Ok((scan.sort_key(&row)?, row)));
+        Ok(Self { place, rows: rows.collect::<Result<_>>()?, next: page.next })
+    }
+}
+
 fn merge_limit(limit: PageLimit, partitions: usize) -> PageLimit {
     let share = MERGE_BYTES_MAX / partitions.max(1);
     PageLimit { items: limit.items.clamp(1, MERGE_ROWS), bytes: limit.bytes.min(share) }
-}
-
-/// The plainest scan: the items of one space in the order of their keys.
-pub struct ItemScan {
-    pub space: Space,
-    /// Of `route | row key`.
-    pub range: KeyRange,
-}
-
-impl PartitionScan for ItemScan {
-    /// The whole key with its item.
-    type Row = (Bytes, Item);
-
-    fn order(&self) -> Order {
-        Order::ByRoute
-    }
-
-    async fn page(
-        &self,
-        view: &View,
-        after: Option<&Bytes>,
-        limit: PageLimit,
-    ) -> Result<RowPage<Self::Row>> {
-        let mut range = self.range.clone();
-        if let Some(after) = after {
-            range.start = range.start.max(after_key(after));
-        }
-        let page = view.scan(self.space, &range, Direction::Forward, limit).await?;
-        let sort_key = |key: &Bytes| key.slice(PREFIX_BYTES..);
-        Ok(RowPage {
-            bytes: page.items.iter().map(|(key, item)| key.len() + item.payload.len()).sum(),
-            next: page.next.as_ref().map(sort_key),
-            rows: page.items.into_iter().map(|(key, item)| (sort_key(&key), (key, item))).collect(),
-        })
-    }
 }

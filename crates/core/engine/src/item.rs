@@ -98,19 +98,21 @@ impl Item {
         10 + if self.expires_ms.is_some() { 8 } else { 0 } + self.payload.len()
     }
 
+    #[inline]
     pub fn decode(mut bytes: Bytes) -> Result<Self> {
         let damaged = |what| Error::corrupt("bad-envelope", format!("an item {what}"));
-        if bytes.len() < 10 {
+        let Some([format, flags, version @ ..]) = bytes.first_chunk::<10>() else {
             return Err(damaged("is shorter than its envelope"));
-        }
-        if bytes.get_u8() != FORMAT {
+        };
+        if *format != FORMAT {
             return Err(damaged("has an unknown envelope format"));
         }
-        let flags = bytes.get_u8();
+        let flags = *flags;
         if flags & !FLAGS_KNOWN != 0 {
             return Err(damaged("has unknown flags"));
         }
-        let version = Lsn(bytes.get_u64());
+        let version = Lsn(u64::from_be_bytes(*version));
+        bytes.advance(10);
         let expires_ms = if flags & FLAG_EXPIRES == 0 {
             None
         } else if bytes.len() < 8 {

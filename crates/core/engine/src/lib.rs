@@ -18,6 +18,7 @@ mod garbage;
 mod hot;
 mod hot_end;
 mod item;
+mod item_scan;
 mod join;
 mod lane;
 pub mod limits;
@@ -42,11 +43,12 @@ pub use condition::Condition;
 pub use engine::Engine;
 pub use expiry::Expirer;
 pub use fanout::{
-    Continuation, FanOut, FanOutPage, ItemScan, Missing, OnFailure, Order, PartitionScan, RowPage,
+    Continuation, FanOut, FanOutPage, Missing, OnFailure, Order, PartitionScan, RowPage,
 };
 pub use hot::{HOT_KEYS_MAX, HotKey};
 pub use hot_end::{End, HASHED_SLICES, HotEnd, INSERTS_LEAST, LATE_MAX};
 pub use item::{Item, ItemKey};
+pub use item_scan::ItemScan;
 pub use lsn::Lsn;
 pub use settings::Settings;
 pub use shard::{LiveShard, ShardStats};

@@ -1,5 +1,7 @@
 //! Reads: a snapshot of one partition that its shard held when the snapshot was taken. Reads never enter the lane.
 
+use std::ops::ControlFlow;
+
 use bytes::Bytes;
 use lazuli_shardmap::layout::Space;
 use lazuli_shardmap::local::Held;
@@ -54,6 +56,35 @@ impl View {
         }
         let keys = keys_of(self.held.container, space, &inside);
         page_of_items(self.reader.scan(&keys, direction, limit).await?, self.now_ms)
+    }
+
+    /// Shows the items of such a page one after another. Answers where to go on if there are more behind them; an item that
+    /// ends the walk counts as one with more behind it.
+    pub async fn walk(
+        &self,
+        space: Space,
+        range: &KeyRange,
+        direction: Direction,
+        limit: PageLimit,
+        mut visit: impl FnMut(&Bytes, Item) -> Result<ControlFlow<()>> + Send,
+    ) -> Result<Option<Bytes>> {
+        let inside = range.intersect(&self.held.routes);
+        if inside.is_empty() {
+            return Ok(None);
+        }
+        let keys = keys_of(self.held.container, space, &inside);
+        let mut last = None;
+        let mut visit_live = |key: Bytes, value: Bytes| {
+            let item = Item::decode(value)?;
+            let flow = match item.is_expired(self.now_ms) {
+                true => ControlFlow::Continue(()),
+                false => visit(&key, item)?,
+            };
+            last = Some(key);
+            Ok(flow)
+        };
+        let more = self.reader.walk(&keys, direction, limit, &mut visit_live).await?;
+        Ok(last.filter(|_| more))
     }
 
     /// This shard's copy of an entry of reference data.

@@ -166,16 +166,22 @@ impl PartitionScan for HighestFirst {
     ) -> Result<RowPage<u32>> {
         let all = KeyRange::all();
         let items = view.scan(Space::ITEMS, &all, Direction::Forward, PageLimit::MAX).await?.items;
-        let sort_key = |value: u32| Bytes::copy_from_slice(&(u32::MAX - value).to_be_bytes());
-        let mut rows: Vec<(Bytes, u32)> =
-            items.iter().map(|(_, item)| (sort_key(value(item)), value(item))).collect();
-        rows.retain(|(key, _)| after.is_none_or(|after| key > after));
-        rows.sort();
+        let mut rows: Vec<u32> = items.iter().map(|(_, item)| value(item)).collect();
+        rows.retain(|row| after.is_none_or(|after| highest_first(*row) > after));
+        rows.sort_by_key(|row| highest_first(*row));
         let more = rows.len() > limit.items;
         rows.truncate(limit.items);
-        let next = rows.last().filter(|_| more).map(|(key, _)| key.clone());
+        let next = rows.last().filter(|_| more).map(|row| highest_first(*row));
         Ok(RowPage { bytes: rows.len() * 8, rows, next })
     }
+
+    fn sort_key(&self, row: &u32) -> Result<Bytes> {
+        Ok(highest_first(*row))
+    }
+}
+
+fn highest_first(value: u32) -> Bytes {
+    Bytes::copy_from_slice(&(u32::MAX - value).to_be_bytes())
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use lazuli_engine::{Engine, Kind, MapKind, PageLimit, Settings};
 use lazuli_shapes::record::{
-    Condition, Operation, Query, Record, RecordPage, RecordRange, Records,
+    Condition, Operation, Query, Record, RecordPage, RecordRange, RecordRef, Records,
 };
 use lazuli_shardmap::manager::NewShard;
 use lazuli_store::mem::MemStore;
@@ -155,7 +155,7 @@ async fn queries_follow_the_keys_and_go_on_where_they_ended() {
             assert_eq!(all.len(), 60, "{name} in pages of {size}");
         }
         let mut filtered = query(RecordRange::All, 4);
-        filtered.filter = Some(Arc::new(|record: &Record| record.row_key == "r7"));
+        filtered.filter = Some(Arc::new(|record: &RecordRef<'_>| record.row_key == "r7"));
         let mut found = all_pages(&records, name, filtered).await;
         found.sort_by(|a, b| a.partition_key.cmp(&b.partition_key));
         let partitions: Vec<_> = found.iter().map(|r| &*r.partition_key).collect();

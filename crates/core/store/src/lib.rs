@@ -19,6 +19,8 @@ pub mod mem_blocks;
 pub mod range;
 pub mod suite;
 
+use std::ops::ControlFlow;
+
 use bytes::Bytes;
 use lazuli_env::BoxFuture;
 
@@ -65,6 +67,9 @@ pub struct Page {
     pub more: bool,
 }
 
+/// What a walk does with an item that it comes across, and whether it goes on behind it.
+pub type Visit<'a> = dyn FnMut(Bytes, Bytes) -> Result<ControlFlow<()>> + Send + 'a;
+
 /// One write of a commit. Of two writes to one key the later one counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Write {
@@ -97,6 +102,26 @@ pub trait Reader: Send + Sync {
         direction: Direction,
         limit: PageLimit,
     ) -> BoxFuture<'a, Result<Page>>;
+
+    /// Shows the items of such a page one after another, for those who keep few of them, and says whether the range holds
+    /// more behind the last one that was shown. An item that ends the walk counts as one with more behind it.
+    fn walk<'a>(
+        &'a self,
+        range: &'a KeyRange,
+        direction: Direction,
+        limit: PageLimit,
+        visit: &'a mut Visit<'_>,
+    ) -> BoxFuture<'a, Result<bool>> {
+        Box::pin(async move {
+            let page = self.scan(range, direction, limit).await?;
+            for (key, value) in page.items {
+                if visit(key, value)?.is_break() {
+                    return Ok(true);
+                }
+            }
+            Ok(page.more)
+        })
+    }
 }
 
 /// A transaction reads the state it began on, without its own writes: those are the engine's until `commit` hands them over.

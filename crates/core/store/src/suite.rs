@@ -1,12 +1,13 @@
 //! The contract of a store as cases that can fail. Each store runs all of them on a fresh, empty store each.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use lazuli_env::BoxFuture;
 
 use crate::limits::{KEY_BYTES_MAX, PAGE_BYTES_MAX, VALUE_BYTES_MAX};
-use crate::{Direction, KeyRange, Kind, PageLimit, Reader, Store, Write};
+use crate::{Direction, Error, KeyRange, Kind, PageLimit, Reader, Store, Write};
 
 /// A case gets a fresh store and panics if the store breaks the contract.
 pub type Case = fn(Arc<dyn Store>) -> BoxFuture<'static, ()>;
@@ -18,6 +19,7 @@ pub const CASES: &[(&str, Case)] = &[
     ("a_snapshot_does_not_change", |s| Box::pin(a_snapshot_does_not_change(s))),
     ("a_transaction_reads_the_newest_state", |s| Box::pin(a_transaction_reads_the_newest_state(s))),
     ("scans_go_both_ways_and_in_pages", |s| Box::pin(scans_go_both_ways_and_in_pages(s))),
+    ("walks_show_what_scans_give", |s| Box::pin(walks_show_what_scans_give(s))),
     ("pages_end_by_bytes", |s| Box::pin(pages_end_by_bytes(s))),
     ("empty_and_inverted_ranges_hold_nothing", |s| {
         Box::pin(empty_and_inverted_ranges_hold_nothing(s))
@@ -130,6 +132,46 @@ async fn scans_go_both_ways_and_in_pages(store: Arc<dyn Store>) {
         }
         assert_eq!(seen, expected);
     }
+}
+
+async fn walks_show_what_scans_give(store: Arc<dyn Store>) {
+    commit(&store, (0..30).map(|n| put(key(n), format!("value {n}"))).collect()).await;
+    let snapshot = store.snapshot();
+    let txn = store.begin(vec![]).await.expect("begin without guards");
+    for range in [KeyRange::all(), KeyRange::new(key(5), Some(key(20)))] {
+        for limit in [PageLimit::MAX, PageLimit::items(7), PageLimit { items: 100, bytes: 60 }] {
+            for direction in [Direction::Forward, Direction::Backward] {
+                walk_shows_what_a_scan_gives(&*snapshot, &range, direction, limit).await;
+                walk_shows_what_a_scan_gives(&*txn, &range, direction, limit).await;
+            }
+        }
+    }
+}
+
+async fn walk_shows_what_a_scan_gives(
+    reader: &dyn Reader,
+    range: &KeyRange,
+    direction: Direction,
+    limit: PageLimit,
+) {
+    let page = reader.scan(range, direction, limit).await.expect("scan");
+    let mut seen = Vec::new();
+    let mut visit = |key, value| {
+        seen.push((key, value));
+        Ok(ControlFlow::Continue(()))
+    };
+    let more = reader.walk(range, direction, limit, &mut visit).await.expect("walk");
+    assert_eq!((&seen, more), (&page.items, page.more));
+    seen.clear();
+    let mut visit = |key, value| {
+        seen.push((key, value));
+        Ok(ControlFlow::Break(()))
+    };
+    assert!(reader.walk(range, direction, limit, &mut visit).await.expect("walk"));
+    assert_eq!(seen, page.items[..1], "the first item has ended the walk");
+    let mut fail = |_, _| Err(Error::invalid("enough", "the visitor fails"));
+    let failed = reader.walk(range, direction, limit, &mut fail).await;
+    assert_eq!(failed.expect_err("what the visitor says").code(), "enough");
 }
 
 async fn pages_end_by_bytes(store: Arc<dyn Store>) {

@@ -228,6 +228,7 @@ impl<'a> Properties<'a> {
     }
 
     /// The next property as it stands.
+    #[inline]
     pub(crate) fn stored(&mut self) -> Option<(&'a [u8], Stored<'a>)> {
         let name = self.bytes()?;
         let value = match self.take(1)?[0] {
@@ -245,6 +246,7 @@ impl<'a> Properties<'a> {
         Some((name, Stored::Value(value)))
     }
 
+    #[inline]
     fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let (head, tail) = self.0.split_at_checked(count)?;
         self.0 = tail;
@@ -255,6 +257,7 @@ impl<'a> Properties<'a> {
         self.take(N)?.try_into().ok()
     }
 
+    #[inline]
     fn bytes(&mut self) -> Option<&'a [u8]> {
         if let [length @ 0..0x80, rest @ ..] = self.0 {
             self.0 = rest;

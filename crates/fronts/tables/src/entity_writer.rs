@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use lazuli_engine::Lsn;
-use lazuli_http::date::ISO8601_BYTES_MAX;
 use lazuli_http::odata::{
     Metadata, type_note, write_null, write_stored_text, write_string, write_text_property,
     write_value,
@@ -47,12 +46,24 @@ pub(crate) struct EntityWriter<'a> {
     call: &'a Call,
     table: &'a str,
     select: Option<&'a [String]>,
-    /// The last version, as a timestamp.
-    stamp: Option<(Lsn, [u8; ISO8601_BYTES_MAX])>,
-    /// The last partition key, and the member that it makes.
-    partition_key: Option<(Arc<str>, Vec<u8>)>,
+    frame: Option<Frame>,
     /// The names of the properties of the last entity, by their places.
     names: Vec<Name>,
+}
+
+/// What stands around the row key of entities with the same version and partition key.
+struct Frame {
+    version: Lsn,
+    partition_key: Arc<str>,
+    before: Vec<u8>,
+    has_row_key: bool,
+    behind: Vec<u8>,
+}
+
+impl Frame {
+    fn is_of(&self, record: &Record) -> bool {
+        self.version == record.version && Arc::ptr_eq(&self.partition_key, &record.partition_key)
+    }
 }
 
 /// The name of a property, as it is stored and as JSON: between quotation marks, a colon behind them.
@@ -78,7 +89,7 @@ impl Name {
 
 impl<'a> EntityWriter<'a> {
     pub(crate) fn new(call: &'a Call, table: &'a str, select: Option<&'a [String]>) -> Self {
-        Self { call, table, select, stamp: None, partition_key: None, names: Vec::new() }
+        Self { call, table, select, frame: None, names: Vec::new() }
     }
 
     /// One entity of a list.
@@ -88,31 +99,22 @@ impl<'a> EntityWriter<'a> {
     }
 
     fn write_members(&mut self, out: &mut Vec<u8>, record: &Record) -> Result<()> {
-        let level = self.call.wishes.metadata;
-        let stamp = self.stamp(record.version);
-        match level {
-            Metadata::None => {}
-            Metadata::Minimal => {
-                out.extend_from_slice(b"\"odata.etag\":");
-                write_etag_json(out, &stamp);
-                out.push(b',');
-            }
-            Metadata::Full => {
-                let link = entity_link(self.table, &record.partition_key, &record.row_key);
-                write_links(out, self.call, self.table, &link, Some(&etag(record.version)));
-            }
+        if self.call.wishes.metadata == Metadata::Full {
+            let link = entity_link(self.table, &record.partition_key, &record.row_key);
+            write_links(out, self.call, self.table, &link, Some(&etag(record.version)));
         }
-        if self.selects(PARTITION_KEY.as_bytes()) {
-            self.write_partition_key(out, &record.partition_key);
-        }
-        if self.selects(ROW_KEY.as_bytes()) {
-            out.extend_from_slice(b"\"RowKey\":");
+        let frame = match &self.frame {
+            Some(frame) if frame.is_of(record) => frame,
+            _ => {
+                let frame = self.frame_of(record);
+                self.frame.insert(frame)
+            }
+        };
+        out.extend_from_slice(&frame.before);
+        if frame.has_row_key {
             write_string(out, &record.row_key);
-            out.push(b',');
         }
-        if self.selects(TIMESTAMP.as_bytes()) {
-            write_timestamp(out, &stamp, level);
-        }
+        out.extend_from_slice(&frame.behind);
         let properties = Properties::open(&record.payload)?;
         self.write_properties(out, properties.clone())?;
         self.write_missing(out, &properties);
@@ -123,27 +125,33 @@ impl<'a> EntityWriter<'a> {
         Ok(())
     }
 
+    fn frame_of(&self, record: &Record) -> Frame {
+        let level = self.call.wishes.metadata;
+        let stamp = stamp(record.version);
+        let (mut before, mut behind) = (Vec::new(), Vec::new());
+        if level == Metadata::Minimal {
+            before.extend_from_slice(b"\"odata.etag\":");
+            write_etag_json(&mut before, &stamp);
+            before.push(b',');
+        }
+        if self.selects(PARTITION_KEY.as_bytes()) {
+            write_text_property(&mut before, PARTITION_KEY, &record.partition_key);
+            before.push(b',');
+        }
+        let has_row_key = self.selects(ROW_KEY.as_bytes());
+        if has_row_key {
+            before.extend_from_slice(b"\"RowKey\":");
+            behind.push(b',');
+        }
+        if self.selects(TIMESTAMP.as_bytes()) {
+            write_timestamp(&mut behind, &stamp, level);
+        }
+        let (version, partition_key) = (record.version, record.partition_key.clone());
+        Frame { version, partition_key, before, has_row_key, behind }
+    }
+
     fn selects(&self, name: &[u8]) -> bool {
         self.select.is_none_or(|names| names.iter().any(|selected| selected.as_bytes() == name))
-    }
-
-    fn stamp(&mut self, version: Lsn) -> [u8; ISO8601_BYTES_MAX] {
-        match self.stamp {
-            Some((known, stamp)) if known == version => stamp,
-            _ => self.stamp.insert((version, stamp(version))).1,
-        }
-    }
-
-    fn write_partition_key(&mut self, out: &mut Vec<u8>, partition_key: &Arc<str>) {
-        let known =
-            self.partition_key.take().filter(|(known, _)| Arc::ptr_eq(known, partition_key));
-        let (_, member) = self.partition_key.insert(known.unwrap_or_else(|| {
-            let mut member = Vec::new();
-            write_text_property(&mut member, PARTITION_KEY, partition_key);
-            member.push(b',');
-            (partition_key.clone(), member)
-        }));
-        out.extend_from_slice(member);
     }
 
     fn write_properties(

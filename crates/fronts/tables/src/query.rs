@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use lazuli_engine::PageLimit;
 use lazuli_http::{Response, StatusCode};
-use lazuli_shapes::record::{Filter as Keep, Query, Record, RecordPage, RecordRange, Records};
+use lazuli_shapes::record::{Filter as Keep, Query, RecordPage, RecordRange, RecordRef, Records};
 
 use crate::entity::Properties;
 use crate::entity_writer::{EntityWriter, entities_bytes};
@@ -38,11 +38,11 @@ pub(crate) async fn query(
             .await
             .map_err(|error| Fault::from_core(&error, Subject::Entities))?;
         body.reserve(entities_bytes(&page.records));
-        for record in &page.records {
+        for record in page.records {
             if found > 0 {
                 body.push(b',');
             }
-            writer.write(&mut body, record)?;
+            writer.write(&mut body, &record)?;
             found += 1;
         }
         next = page.next;
@@ -93,8 +93,8 @@ async fn page(
 
 /// The filter as the shape takes it. A record that can't be read is kept, so that writing the answer reports it.
 fn keep(filter: Filter) -> Keep {
-    Arc::new(move |record: &Record| {
-        Properties::open(&record.payload).is_err()
+    Arc::new(move |record: &RecordRef<'_>| {
+        Properties::open(record.payload).is_err()
             || filter.matches(&|name: &str| response::property(record, name))
     })
 }

@@ -3,7 +3,7 @@
 use lazuli_http::odata::{Metadata, Value, write_text_property};
 use lazuli_http::uri::percent_encode;
 use lazuli_http::{Response, StatusCode};
-use lazuli_shapes::record::Record;
+use lazuli_shapes::record::RecordRef;
 
 use crate::Call;
 use crate::entity::{PARTITION_KEY, Properties, ROW_KEY, TIMESTAMP};
@@ -121,11 +121,11 @@ pub(crate) fn write_links(
 }
 
 /// A property of a stored entity by name, the keys and the timestamp included.
-pub(crate) fn property<'r>(record: &'r Record, name: &str) -> Option<Value<'r>> {
+pub(crate) fn property<'r>(record: &RecordRef<'r>, name: &str) -> Option<Value<'r>> {
     match name {
-        PARTITION_KEY => Some(Value::String((*record.partition_key).into())),
-        ROW_KEY => Some(Value::String(record.row_key.as_str().into())),
+        PARTITION_KEY => Some(Value::String(record.partition_key.into())),
+        ROW_KEY => Some(Value::String(record.row_key.into())),
         TIMESTAMP => Some(Value::DateTime(timestamp(record.version))),
-        _ => Properties::open(&record.payload).ok()?.find(name),
+        _ => Properties::open(record.payload).ok()?.find(name),
     }
 }

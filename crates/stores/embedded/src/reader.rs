@@ -1,13 +1,13 @@
 //! Snapshots and transactions: reads go straight to the engine, commits to the queue.
 
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use fjall::{Guard, Readable};
 use lazuli_env::BoxFuture;
 use lazuli_store::{
-    Direction, Error, KeyRange, Page, PageLimit, Reader, Result, Txn, Write, check_sizes,
+    Direction, Error, KeyRange, Page, PageLimit, Reader, Result, Txn, Visit, Write, check_sizes,
 };
 
 use crate::error::from_engine;
@@ -47,41 +47,63 @@ impl View {
     }
 
     /// The items of a range, with the store's own among them.
-    fn walk(&self, range: &KeyRange) -> fjall::Iter {
+    fn items(&self, range: &KeyRange) -> fjall::Iter {
         let end = range.end.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
         let bounds = (Bound::Included(&range.start), end);
         self.published.snapshot.range::<Bytes, _>(&self.state.keyspace, bounds)
     }
 
     fn page(&self, range: &KeyRange, direction: Direction, limit: PageLimit) -> Result<Page> {
+        let mut page = Page::default();
+        page.more = self.show(range, direction, limit, |key, value| {
+            page.items.push((key, value));
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(page)
+    }
+
+    /// Shows the items of a page and says whether there are more.
+    fn show(
+        &self,
+        range: &KeyRange,
+        direction: Direction,
+        limit: PageLimit,
+        visit: impl FnMut(Bytes, Bytes) -> Result<ControlFlow<()>>,
+    ) -> Result<bool> {
         self.state.check()?;
         if range.is_empty() {
-            return Ok(Page::default());
+            return Ok(false);
         }
-        let walk = self.walk(range);
+        let items = self.items(range);
         match direction {
-            Direction::Forward => self.fill(walk, limit),
-            Direction::Backward => self.fill(walk.rev(), limit),
+            Direction::Forward => self.show_items(items, limit, visit),
+            Direction::Backward => self.show_items(items.rev(), limit, visit),
         }
     }
 
-    fn fill(&self, walk: impl Iterator<Item = Guard>, limit: PageLimit) -> Result<Page> {
-        let mut page = Page::default();
-        let mut bytes = 0;
-        for item in walk {
+    fn show_items(
+        &self,
+        items: impl Iterator<Item = Guard>,
+        limit: PageLimit,
+        mut visit: impl FnMut(Bytes, Bytes) -> Result<ControlFlow<()>>,
+    ) -> Result<bool> {
+        let (mut count, mut bytes) = (0, 0);
+        for item in items {
             let (key, value) = item.into_inner().map_err(|error| from_engine(&error))?;
             if key == self.state.marker {
                 continue;
             }
             let size = key.len() + value.len();
-            if limit.is_full(page.items.len(), bytes, size) {
-                page.more = true;
-                break;
+            if limit.is_full(count, bytes, size) {
+                return Ok(true);
             }
+            count += 1;
             bytes += size;
-            page.items.push((key.into(), value.into()));
+            if visit(key.into(), value.into())?.is_break() {
+                return Ok(true);
+            }
         }
-        Ok(page)
+        Ok(false)
     }
 
     /// The first keys of a range, up to `keys_max` of them and about `bytes_max` bytes.
@@ -97,7 +119,7 @@ impl View {
         if range.is_empty() {
             return Ok(keys);
         }
-        for item in self.walk(range) {
+        for item in self.items(range) {
             if keys.len() >= keys_max || bytes >= bytes_max {
                 break;
             }
@@ -117,7 +139,7 @@ impl View {
         if range.is_empty() {
             return Ok(measure);
         }
-        for item in self.walk(range) {
+        for item in self.items(range) {
             if measure.items == items_max {
                 measure.complete = false;
                 break;
@@ -150,6 +172,16 @@ impl Reader for View {
     ) -> BoxFuture<'a, Result<Page>> {
         Box::pin(async move { self.page(range, direction, limit) })
     }
+
+    fn walk<'a>(
+        &'a self,
+        range: &'a KeyRange,
+        direction: Direction,
+        limit: PageLimit,
+        visit: &'a mut Visit<'_>,
+    ) -> BoxFuture<'a, Result<bool>> {
+        Box::pin(async move { self.show(range, direction, limit, visit) })
+    }
 }
 
 /// A transaction is a view, its guards, and the way to the committer.
@@ -171,6 +203,16 @@ impl Reader for EmbeddedTxn {
         limit: PageLimit,
     ) -> BoxFuture<'a, Result<Page>> {
         self.view.scan(range, direction, limit)
+    }
+
+    fn walk<'a>(
+        &'a self,
+        range: &'a KeyRange,
+        direction: Direction,
+        limit: PageLimit,
+        visit: &'a mut Visit<'_>,
+    ) -> BoxFuture<'a, Result<bool>> {
+        self.view.walk(range, direction, limit, visit)
     }
 }
 

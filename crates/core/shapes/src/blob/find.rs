@@ -127,7 +127,7 @@ impl PartitionScan for FindScan<'_> {
                 {
                     page.bytes += key.len() + name.len() + record.tags.len() * 64;
                     let found = FoundBlob { container, name, tags: record.tags };
-                    page.rows.push((key.clone(), (key.clone(), found)));
+                    page.rows.push((key.clone(), found));
                 }
             }
             let is_full = page.rows.len() >= limit.items || page.bytes >= limit.bytes;
@@ -137,5 +137,9 @@ impl PartitionScan for FindScan<'_> {
             }
         }
         Ok(page)
+    }
+
+    fn sort_key(&self, (key, _): &Self::Row) -> Result<Bytes> {
+        Ok(key.clone())
     }
 }

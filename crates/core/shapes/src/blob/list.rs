@@ -156,7 +156,7 @@ impl PartitionScan for ListScan<'_> {
                     }
                     None => Listed::Blob(Box::new(ListedBlob { name, which, record })),
                 };
-                page.rows.push((key.clone(), (key.clone(), entry)));
+                page.rows.push((key.clone(), entry));
             }
             let is_full = page.rows.len() >= limit.items || page.bytes >= limit.bytes;
             if is_full || examined >= EXAMINED_MAX {
@@ -165,6 +165,10 @@ impl PartitionScan for ListScan<'_> {
             }
         }
         Ok(page)
+    }
+
+    fn sort_key(&self, (key, _): &Self::Row) -> Result<Bytes> {
+        Ok(key.clone())
     }
 }
 

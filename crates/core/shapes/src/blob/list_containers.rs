@@ -86,12 +86,16 @@ impl PartitionScan for ContainerScan {
                 None => None,
             };
             let listed = ListedContainer { name: name.clone(), deleted, record };
-            page.rows.push((key.clone(), (key.clone(), listed)));
+            page.rows.push((key.clone(), listed));
             if page.rows.len() >= limit.items || page.bytes >= limit.bytes {
                 page.next = Some(key);
                 break;
             }
         }
         Ok(page)
+    }
+
+    fn sort_key(&self, (key, _): &Self::Row) -> Result<Bytes> {
+        Ok(key.clone())
     }
 }

@@ -37,6 +37,15 @@ pub struct Record {
     pub payload: Bytes,
 }
 
+/// A record as it lies in the store, for those who look at it and leave it there.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordRef<'a> {
+    pub partition_key: &'a str,
+    pub row_key: &'a str,
+    pub version: Lsn,
+    pub payload: &'a [u8],
+}
+
 /// All records of all containers.
 #[derive(Clone)]
 pub struct Records {

@@ -1,18 +1,19 @@
 //! Reading many records: ranges of keys, a filter, pages that go on where the last one ended.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use lazuli_engine::{
-    Continuation, Direction, FanOut, ItemKey, KeyRange, MapKind, OnFailure, Order, PREFIX_BYTES,
-    PageLimit, PartitionScan, Result, RowPage, Space, View, after_key, after_prefix,
+    Continuation, Direction, FanOut, Item, ItemKey, KeyRange, MapKind, OnFailure, Order,
+    PREFIX_BYTES, PageLimit, PartitionScan, Result, RowPage, Space, View, after_key, after_prefix,
 };
 
-use super::{Record, Records, Table, row_key};
+use super::{Record, RecordRef, Records, Table, damaged};
 
 /// Whether a record belongs into the answer.
-pub type Filter = Arc<dyn Fn(&Record) -> bool + Send + Sync>;
+pub type Filter = Arc<dyn Fn(&RecordRef<'_>) -> bool + Send + Sync>;
 
 /// The records that a partition reads before it answers with what it has, matching or not.
 const EXAMINED_MAX: usize = 10_000;
@@ -111,18 +112,22 @@ struct Names<'a> {
 }
 
 impl Names<'_> {
-    fn of(&mut self, key: &Bytes) -> Result<(Arc<str>, String)> {
+    /// The partition key and the row key in a stored key.
+    fn of<'k>(&mut self, key: &'k [u8]) -> Result<(&Arc<str>, &'k str)> {
         let rest = key.get(PREFIX_BYTES..).unwrap_or_default();
-        if let Some((route, partition_key)) = &self.last
-            // No route begins another one.
-            && let Some(row) = rest.strip_prefix(route.as_ref())
-        {
-            return Ok((partition_key.clone(), row_key(row)?));
-        }
-        let (route, row) = self.table.split(key)?;
-        let partition_key: Arc<str> = self.table.partition_key(route)?.into();
-        self.last = Some((Bytes::copy_from_slice(route), partition_key.clone()));
-        Ok((partition_key, row_key(row)?))
+        // No route begins another one.
+        let known = self.last.as_ref().and_then(|(route, _)| rest.strip_prefix(&route[..]));
+        let row = match known {
+            Some(row) => row,
+            None => {
+                let (route, row) = self.table.split(key)?;
+                let partition_key = self.table.partition_key(route)?.into();
+                self.last = Some((Bytes::copy_from_slice(route), partition_key));
+                row
+            }
+        };
+        let (_, partition_key) = self.last.as_ref().ok_or_else(damaged)?;
+        Ok((partition_key, std::str::from_utf8(row).map_err(|_| damaged())?))
     }
 }
 
@@ -150,40 +155,44 @@ impl PartitionScan for RecordScan<'_> {
         if let Some(after) = after {
             range.start = range.start.max(after_key(after));
         }
+        let filter = self.query.filter.as_deref();
+        // Of what a filter passes over nothing is kept, so that it can look at more at once.
+        let at_once = if filter.is_some() { EXAMINED_MAX } else { limit.items };
         let mut names = Names { table: self.table, last: None };
-        let mut rows = Vec::new();
-        let (mut examined, mut bytes) = (0, 0);
+        let mut page = RowPage { rows: Vec::new(), bytes: 0, next: None };
+        let (mut examined, mut is_full) = (0, false);
         loop {
-            let most = limit.items.min(EXAMINED_MAX - examined);
-            let asked = PageLimit { items: most, bytes: limit.bytes };
-            let page = view.scan(Space::ITEMS, &range, Direction::Forward, asked).await?;
-            examined += page.items.len();
-            if self.query.filter.is_none() {
-                rows.reserve(page.items.len());
-            }
-            self.examined.fetch_add(page.items.len() as u64, Ordering::Relaxed);
-            for (mut key, item) in page.items {
-                let (partition_key, row_key) = names.of(&key)?;
-                let (version, payload) = (item.version, item.payload);
-                let record = Record { partition_key, row_key, version, payload };
-                if self.query.filter.as_ref().is_none_or(|filter| filter(&record)) {
-                    bytes += key.len() + record.payload.len();
-                    key.advance(PREFIX_BYTES);
-                    if rows.len() + 1 >= limit.items || bytes >= limit.bytes {
-                        let next = Some(key.clone());
-                        rows.push((key, record));
-                        return Ok(RowPage { rows, bytes, next });
-                    }
-                    rows.push((key, record));
+            let items = at_once.min(EXAMINED_MAX - examined);
+            let asked = PageLimit { items, bytes: limit.bytes };
+            let visit = |key: &Bytes, item: Item| {
+                examined += 1;
+                let (partition_key, row_key) = names.of(key)?;
+                let Item { version, payload, .. } = item;
+                let record = RecordRef { partition_key, row_key, version, payload: &payload };
+                if filter.is_some_and(|filter| !filter(&record)) {
+                    return Ok(ControlFlow::Continue(()));
                 }
-            }
-            match page.next.map(|last| last.slice(PREFIX_BYTES..)) {
-                None => return Ok(RowPage { rows, bytes, next: None }),
-                Some(last) if examined >= EXAMINED_MAX => {
-                    return Ok(RowPage { rows, bytes, next: Some(last) });
+                page.bytes += key.len() + payload.len();
+                let (partition_key, row_key) = (partition_key.clone(), row_key.to_owned());
+                page.rows.push(Record { partition_key, row_key, version, payload });
+                is_full = page.rows.len() >= limit.items || page.bytes >= limit.bytes;
+                Ok(if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            };
+            let next = view.walk(Space::ITEMS, &range, Direction::Forward, asked, visit).await?;
+            let next = next.map(|last| last.slice(PREFIX_BYTES..));
+            match next {
+                Some(last) if !is_full && examined < EXAMINED_MAX => range.start = after_key(&last),
+                next => {
+                    page.next = next;
+                    self.examined.fetch_add(examined as u64, Ordering::Relaxed);
+                    return Ok(page);
                 }
-                Some(last) => range.start = after_key(&last),
             }
         }
+    }
+
+    fn sort_key(&self, row: &Record) -> Result<Bytes> {
+        let key = self.table.key(&row.partition_key, &row.row_key)?;
+        Ok(key.bytes().slice(PREFIX_BYTES..))
     }
 }

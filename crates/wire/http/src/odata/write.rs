@@ -63,6 +63,7 @@ pub fn write_string(out: &mut Vec<u8>, text: &str) {
 
 /// Writes stored text between quotation marks, escaped, and says whether it was text at all. Most of it is ASCII without
 /// anything to escape, which is seen in the same glance, so that only the rest is checked for UTF-8.
+#[inline]
 pub fn write_stored_text(out: &mut Vec<u8>, text: &[u8]) -> bool {
     if any_word(text, |word| odd_bytes(word) | (word & HIGH_BITS)) {
         let Ok(text) = std::str::from_utf8(text) else { return false };
@@ -137,13 +138,16 @@ pub fn write_property(out: &mut Vec<u8>, name: &str, value: &Value<'_>, level: M
 }
 
 /// The type that a note in front of the property names, if the level wants one and JSON alone doesn't tell it.
+#[inline]
 pub fn type_note(value: &Value<'_>, level: Metadata) -> Option<&'static str> {
     (level != Metadata::None && needs_note(value)).then(|| value.kind().name())
 }
 
+#[inline]
 pub fn write_value(out: &mut Vec<u8>, value: &Value<'_>) {
     match value {
-        Value::Boolean(value) => out.extend_from_slice(if *value { b"true" } else { b"false" }),
+        Value::Boolean(true) => out.extend_from_slice(b"true"),
+        Value::Boolean(false) => out.extend_from_slice(b"false"),
         Value::Int32(value) => write_integer(out, i64::from(*value)),
         Value::Int64(value) => {
             out.push(b'"');
