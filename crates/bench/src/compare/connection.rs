@@ -1,4 +1,7 @@
 //! One HTTP connection: a request at a time, as little work as can be, because it runs on the cores of the server.
+//!
+//! A connection that the server ends before it has answered is opened anew, and the request sent again: the emulator does
+//! so to those whose next request it did not get to in time. Each time is counted, and shown beside the figure.
 
 use std::net::SocketAddr;
 
@@ -14,9 +17,25 @@ const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The last chunk. No body that we ask for holds a line break of its own.
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
+/// How often one request is sent again because the connection ended before its answer.
+const REPEATS_MAX: u32 = 5;
+
 pub(super) struct Connection {
+    address: SocketAddr,
     stream: TcpStream,
     buffer: Vec<u8>,
+    /// How often it was opened anew.
+    pub(super) reopened: u64,
+}
+
+/// What came back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Answer<'a> {
+    pub(super) status: u16,
+    /// The body as it came; empty if it was not to be kept.
+    pub(super) body: &'a [u8],
+    /// Bytes of the body, kept or not.
+    pub(super) length: usize,
 }
 
 /// How an answer says where it ends.
@@ -25,17 +44,58 @@ enum Length {
     Chunked,
 }
 
+/// Why there is no answer.
+enum Failure {
+    /// The connection ended.
+    Ended(String),
+    /// What came is no answer.
+    Wrong(String),
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::Ended(error.to_string())
+    }
+}
+
 impl Connection {
     pub(super) async fn open(address: SocketAddr) -> Result<Self> {
-        let stream =
-            TcpStream::connect(address).await.map_err(|error| format!("connect: {error}"))?;
-        stream.set_nodelay(true).map_err(|error| error.to_string())?;
-        Ok(Self { stream, buffer: Vec::with_capacity(READ_BYTES) })
+        let stream = connect(address).await?;
+        let buffer = Vec::with_capacity(READ_BYTES);
+        Ok(Self { address, stream, buffer, reopened: 0 })
     }
 
     /// Sends a whole request; the status of the answer, and its body as it came.
     pub(super) async fn exchange(&mut self, request: &[u8]) -> Result<(u16, &[u8])> {
-        self.stream.write_all(request).await.map_err(|error| error.to_string())?;
+        let answer = self.ask(request, true).await?;
+        Ok((answer.status, answer.body))
+    }
+
+    /// Sends a whole request. A body that is not to be kept is only counted, if the answer says how long it is.
+    pub(super) async fn ask(&mut self, request: &[u8], keeps_body: bool) -> Result<Answer<'_>> {
+        let mut repeats = 0;
+        let (status, head, length) = loop {
+            match self.try_ask(request, keeps_body).await {
+                Ok(answer) => break answer,
+                Err(Failure::Ended(_)) if repeats < REPEATS_MAX => {
+                    self.stream = connect(self.address).await?;
+                    self.reopened += 1;
+                    repeats += 1;
+                }
+                Err(Failure::Ended(error) | Failure::Wrong(error)) => return Err(error),
+            }
+        };
+        let body = if keeps_body { &self.buffer[head..] } else { &[] };
+        Ok(Answer { status, body, length })
+    }
+
+    /// The status, where the body begins, and how long it is.
+    async fn try_ask(
+        &mut self,
+        request: &[u8],
+        keeps_body: bool,
+    ) -> std::result::Result<(u16, usize, usize), Failure> {
+        self.stream.write_all(request).await?;
         self.buffer.clear();
         let head = loop {
             if let Some(end) = find(&self.buffer, b"\r\n\r\n") {
@@ -43,33 +103,44 @@ impl Connection {
             }
             self.read().await?;
         };
-        let (status, length) = parse(&self.buffer[..head])?;
+        let (status, length) = parse(&self.buffer[..head]).map_err(Failure::Wrong)?;
+        let mut read = self.buffer.len() - head;
         match length {
             Length::Bytes(bytes) => {
-                while self.buffer.len() < head + bytes {
-                    self.read().await?;
+                while read < bytes {
+                    if !keeps_body {
+                        // Read over again and again, so that it stays in the cache.
+                        self.buffer.truncate(head);
+                    }
+                    read += self.read().await?;
                 }
             }
             Length::Chunked => {
                 while !self.buffer[head..].ends_with(LAST_CHUNK) {
-                    self.read().await?;
+                    read += self.read().await?;
                 }
             }
         }
-        Ok((status, &self.buffer[head..]))
+        Ok((status, head, read))
     }
 
-    async fn read(&mut self) -> Result {
+    /// How many more bytes there are in the buffer.
+    async fn read(&mut self) -> std::result::Result<usize, Failure> {
         if self.buffer.len() > ANSWER_BYTES_MAX {
-            return Err(format!("an answer of over {ANSWER_BYTES_MAX} bytes"));
+            return Err(Failure::Wrong(format!("an answer of over {ANSWER_BYTES_MAX} bytes")));
         }
         self.buffer.reserve(READ_BYTES);
-        match self.stream.read_buf(&mut self.buffer).await {
-            Ok(0) => Err("the connection ended".to_owned()),
-            Ok(_) => Ok(()),
-            Err(error) => Err(error.to_string()),
+        match self.stream.read_buf(&mut self.buffer).await? {
+            0 => Err(Failure::Ended("the connection ended".to_owned())),
+            read => Ok(read),
         }
     }
+}
+
+async fn connect(address: SocketAddr) -> Result<TcpStream> {
+    let stream = TcpStream::connect(address).await.map_err(|error| format!("connect: {error}"))?;
+    stream.set_nodelay(true).map_err(|error| error.to_string())?;
+    Ok(stream)
 }
 
 fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
@@ -108,5 +179,36 @@ mod tests {
         let (_, length) = parse(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").unwrap();
         assert!(matches!(length, Length::Chunked));
         assert!(parse(b"hello\r\n\r\n").is_err());
+    }
+
+    #[test]
+    fn a_request_is_sent_again_when_its_connection_ends_and_a_body_may_go_unkept() {
+        use std::io::{Read, Write};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let body = vec![7; 3 * READ_BYTES];
+        let sent = body.len();
+        let server = std::thread::spawn(move || {
+            let mut request = [0; 3];
+            // The first one ends without an answer.
+            listener.accept().unwrap().0.read_exact(&mut request).unwrap();
+            let mut stream = listener.accept().unwrap().0;
+            for _ in 0..2 {
+                stream.read_exact(&mut request).unwrap();
+                write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len())
+                    .unwrap();
+                stream.write_all(&body).unwrap();
+            }
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut connection = Connection::open(address).await.unwrap();
+            let answer = connection.ask(b"ask", false).await.unwrap();
+            assert_eq!((answer.status, answer.length, answer.body.len()), (200, sent, 0));
+            let answer = connection.ask(b"ask", true).await.unwrap();
+            assert_eq!((answer.status, answer.length, answer.body.len()), (200, sent, sent));
+            assert_eq!(connection.reopened, 1);
+        });
+        server.join().unwrap();
     }
 }

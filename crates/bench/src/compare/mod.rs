@@ -42,12 +42,16 @@ pub struct Options {
     /// The size of the large table or queue, and of the small table that it is compared with.
     pub entities: u64,
     pub entities_few: u64,
-    /// Only the operation of this name, without the bounds of all others.
+    /// Only operations whose names begin with these words, without the bounds of all others.
     pub only: Option<String>,
 }
 
 impl Options {
     fn wants(&self, name: &str) -> bool {
-        self.only.as_deref().is_none_or(|only| only == name)
+        let begins = |only: &str| {
+            let rest = name.strip_prefix(only);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+        };
+        self.only.as_deref().is_none_or(begins)
     }
 }

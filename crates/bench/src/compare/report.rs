@@ -36,8 +36,9 @@ impl Row {
         self.ours.per_cpu / self.peer.per_cpu
     }
 
+    /// A server of ours that ends connections before it has answered meets nothing.
     pub(super) fn is_met(&self) -> bool {
-        self.times() >= self.bound.0
+        self.times() >= self.bound.0 && self.ours.reopened == 0
     }
 }
 
@@ -63,7 +64,13 @@ impl fmt::Display for Row {
             latency(ours),
             latency(peer),
             verdict,
-        )
+        )?;
+        for (whose, figure) in [("ours", ours), ("peer", peer)] {
+            if figure.reopened > 0 {
+                write!(f, " {whose} ended {} connections unanswered", figure.reopened)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -185,7 +192,7 @@ pub(super) fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / (1024.0 * 1024.0)
 }
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
+pub(super) fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use lazuli_trial::blobs::account_sas;
 use lazuli_trial::client::ACCOUNT;
 
 use crate::compare::Result;
-use crate::compare::connection::Connection;
+use crate::compare::connection::{Answer, Connection};
 use crate::compare::load::Requests;
 use crate::compare::server::Server;
 
@@ -21,6 +22,8 @@ const LARGE: &str = "large";
 /// As many names as one page of a list holds.
 const PAGE_NAMES: usize = 5_000;
 const FILL_CONNECTIONS: usize = 16;
+/// How long filling may take.
+const FILL_WAIT: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
@@ -130,11 +133,16 @@ impl Requests for BlobRequests {
         }
     }
 
-    fn is_expected(&mut self, status: u16, body: &[u8]) -> bool {
+    fn reads_body(&self) -> bool {
+        !matches!(self.operation, Operation::Get(_) | Operation::GetRange)
+    }
+
+    fn is_expected(&mut self, answer: &Answer<'_>) -> bool {
+        let Answer { status, body, length } = *answer;
         match self.operation {
             Operation::Put(_) | Operation::PutBlock => status == 201,
-            Operation::Get(bytes) => status == 200 && body.len() == bytes,
-            Operation::GetRange => status == 206 && body.len() == BLOCK_BYTES,
+            Operation::Get(bytes) => status == 200 && length == bytes,
+            Operation::GetRange => status == 206 && length == BLOCK_BYTES,
             Operation::List => {
                 self.marker = marker(body).unwrap_or_default();
                 status == 200 && find(body, b"</EnumerationResults>").is_some()
@@ -160,17 +168,17 @@ fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
 pub(super) fn create(server: &Server, container: &str) -> Result {
     let requests = BlobRequests::new(Operation::List, container, content(0));
     let request = requests.head("PUT", "", "restype=container&", "", 0);
-    send_all(server, 1, |_| request.clone().into_bytes(), 1)
+    send_all(server, 1, |_| request.clone().into_bytes(), 1).map(drop)
 }
 
-/// Puts blobs of these names, `count` of them.
+/// Puts blobs of these names, `count` of them, and says how many there are when that is done or takes too long.
 pub(super) fn fill(
     server: &Server,
     container: &str,
     count: u64,
     content: &Arc<[u8]>,
     name: impl Fn(u64) -> String,
-) -> Result {
+) -> Result<u64> {
     let requests = BlobRequests::new(Operation::Put(0), container, content.clone());
     let put = |number| {
         let mut request = Vec::new();
@@ -195,33 +203,37 @@ pub(super) fn put_large(server: &Server, container: &str, content: &Arc<[u8]>) -
         ids.collect::<String>()
     );
     let head = requests.head("PUT", &format!("/{LARGE}"), "comp=blocklist&", "", body.len());
-    send_all(server, 1, |_| (head.clone() + &body).into_bytes(), 1)
+    send_all(server, 1, |_| (head.clone() + &body).into_bytes(), 1).map(drop)
 }
 
-/// Sends so many requests over some connections; each must be answered with 201.
+/// Sends so many requests over some connections; each must be answered with 201. Says how many were, which is fewer if it
+/// takes too long.
 fn send_all(
     server: &Server,
     count: u64,
     request: impl Fn(u64) -> Vec<u8>,
     connections: usize,
-) -> Result {
-    let next = AtomicU64::new(0);
+) -> Result<u64> {
+    let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
+    let end = Instant::now() + FILL_WAIT;
     let work = async || {
         let mut connection = Connection::open(server.address).await?;
-        loop {
+        while Instant::now() < end {
             let number = next.fetch_add(1, Ordering::Relaxed);
             if number >= count {
-                return Ok(());
+                break;
             }
             match connection.exchange(&request(number)).await? {
-                (201, _) => {}
+                (201, _) => done.fetch_add(1, Ordering::Relaxed),
                 (status, body) => {
                     return Err(format!("{status} {}", String::from_utf8_lossy(body)));
                 }
-            }
+            };
         }
+        Ok(())
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
-    runtime.block_on(crate::compare::load::all((0..connections).map(|_| work()).collect()))
+    runtime.block_on(crate::compare::load::all((0..connections).map(|_| work()).collect()))?;
+    Ok(done.into_inner())
 }

@@ -7,7 +7,7 @@ use lazuli_trial::client::Client;
 use lazuli_trial::queues::{self, Received};
 
 use crate::compare::Result;
-use crate::compare::connection::Connection;
+use crate::compare::connection::{Answer, Connection};
 use crate::compare::load::{Requests, all};
 use crate::compare::server::Server;
 
@@ -89,7 +89,8 @@ impl Requests for QueueRequests {
         request.extend_from_slice(&bytes);
     }
 
-    fn is_expected(&mut self, status: u16, body: &[u8]) -> bool {
+    fn is_expected(&mut self, answer: &Answer<'_>) -> bool {
+        let Answer { status, body, .. } = *answer;
         match (&self.next, status) {
             (Next::Put, 201) if self.operation == Operation::Cycle => self.next = Next::Get,
             (Next::Put, 201) => {}
@@ -170,12 +171,14 @@ mod tests {
             requests.write(0, &mut request);
             let line = request.split(|byte| *byte == b'\r').next().unwrap_or_default();
             sent.push(String::from_utf8_lossy(line).into_owned());
-            assert!(requests.is_expected(status, body), "{status}");
+            let answer = Answer { status, body, length: body.len() };
+            assert!(requests.is_expected(&answer), "{status}");
         }
         assert!(sent[0].starts_with("POST ") && sent[1].starts_with("GET "));
         let delete = "DELETE /devstoreaccount1/q/messages/id?popreceipt=r%2B%2F%3D HTTP/1.1";
         assert_eq!(sent[2], delete);
         assert!(sent[3].starts_with("POST "));
-        assert!(!requests.is_expected(200, b"<QueueMessagesList/>"), "an empty answer is none");
+        let empty = Answer { status: 200, body: b"<QueueMessagesList/>", length: 20 };
+        assert!(!requests.is_expected(&empty), "an empty answer is none");
     }
 }

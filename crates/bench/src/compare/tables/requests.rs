@@ -8,7 +8,7 @@ use lazuli_trial::client::ACCOUNT;
 
 use super::entity::{self, ENTITIES_PER_PARTITION};
 use crate::compare::Result;
-use crate::compare::connection::Connection;
+use crate::compare::connection::{Answer, Connection};
 use crate::compare::load::Requests;
 use crate::compare::server::Server;
 use crate::compare::signature::Signer;
@@ -155,7 +155,8 @@ impl Requests for TableRequests {
         }
     }
 
-    fn is_expected(&mut self, status: u16, body: &[u8]) -> bool {
+    fn is_expected(&mut self, answer: &Answer<'_>) -> bool {
+        let Answer { status, body, .. } = *answer;
         match self.operation {
             Operation::Bare => status >= 400,
             Operation::Insert | Operation::Merge => status == 204,
