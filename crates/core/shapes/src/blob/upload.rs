@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use lazuli_engine::{BlockId, BlockWriter, Blocks, Crc64, Env, Error, Kind, Result, Transaction};
+use lazuli_engine::{
+    BlockId, BlockWriter, Blocks, Crc64, Env, Error, Kind, Result, Transaction, crc64,
+};
 use md5::{Digest, Md5};
 use tokio::sync::oneshot;
 
@@ -33,7 +35,8 @@ pub struct Upload {
     file: Option<Box<dyn BlockWriter>>,
     length: u64,
     md5: Option<Md5>,
-    crc64: Crc64,
+    /// The sum of what came in, where that is not what is kept: otherwise the file has it, or the row is short.
+    crc64: Option<Crc64>,
     cipher: Option<(Cipher, [u8; 16])>,
     key_sha256: Option<[u8; 32]>,
 }
@@ -71,7 +74,7 @@ impl Blobs {
             file: None,
             length: 0,
             md5: options.md5.then(Md5::new),
-            crc64: Crc64::new(),
+            crc64: cipher.is_some().then(Crc64::new),
             cipher,
             key_sha256: options.key.as_ref().map(|key| key.sha256),
         })
@@ -84,7 +87,9 @@ impl Upload {
         if let Some(md5) = &mut self.md5 {
             md5.update(&bytes);
         }
-        self.crc64.update(&bytes);
+        if let Some(crc64) = &mut self.crc64 {
+            crc64.update(&bytes);
+        }
         let bytes = match &mut self.cipher {
             Some((cipher, _)) => cipher.apply(&bytes),
             None => bytes,
@@ -114,19 +119,22 @@ impl Upload {
 
     pub async fn finish(self) -> Result<Content> {
         let iv = self.cipher.map(|(_, iv)| iv);
-        let (piece, files) = match self.file {
+        let (piece, files, kept) = match self.file {
             Some(file) => {
                 let file = file.finish().await?;
                 let files = self.blobs.files(vec![file.id]);
-                (Some(Piece::new(Source::File(file), iv)), Some(files))
+                (Some(Piece::new(Source::File(file), iv)), Some(files), file.crc64)
             }
-            None if self.gathered.is_empty() => (None, None),
-            None => (Some(Piece::new(Source::Row(self.gathered.freeze()), iv)), None),
+            None if self.gathered.is_empty() => (None, None, crc64(&[])),
+            None => {
+                let kept = crc64(&self.gathered);
+                (Some(Piece::new(Source::Row(self.gathered.freeze()), iv)), None, kept)
+            }
         };
         Ok(Content {
             length: self.length,
             md5: self.md5.map(|md5| md5.finalize().into()),
-            crc64: self.crc64.sum(),
+            crc64: self.crc64.map_or(kept, |crc64| crc64.sum()),
             address: self.address,
             found: self.found,
             place: self.place,
