@@ -159,5 +159,5 @@ pub(crate) async fn list(front: &Front, call: &Call, list: ContainerList) -> Res
     }
     page.close("Containers");
     let next = listed.next.as_ref().map(|place| token::write(place));
-    Ok(response::xml(StatusCode::OK, page.end(next.as_deref())))
+    Ok(response::list(page.end(next.as_deref())))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lazuli_http::{Response, StatusCode};
+use lazuli_http::Response;
 
 use crate::error::{Result, refused};
 use crate::listing::Page;
@@ -35,5 +35,5 @@ pub(crate) async fn run(
     }
     page.close("Blobs");
     let next = found.next.as_ref().map(|place| token::write(place));
-    Ok(response::xml(StatusCode::OK, page.end(next.as_deref())))
+    Ok(response::list(page.end(next.as_deref())))
 }

@@ -1,6 +1,6 @@
 //! Lists of the blobs of a container, flat or by folders.
 
-use lazuli_http::{Response, StatusCode};
+use lazuli_http::Response;
 use lazuli_shapes::blob::{Include, ListOptions, Listed};
 
 use crate::error::{Result, refused};
@@ -35,13 +35,14 @@ pub(crate) async fn run(
         page.element("Delimiter", delimiter);
     }
     page.open("Blobs");
-    for entry in &listed.entries {
+    for entry in listed.entries {
         match entry {
-            Listed::Prefix(name) => page.prefix(name),
-            Listed::Blob(blob) => page.blob(blob, &list),
+            Listed::Prefix(name) => page.prefix(&name),
+            Listed::Blob(blob) => page.blob(&blob, &list),
         }
+        page.cut();
     }
     page.close("Blobs");
     let next = listed.next.as_ref().map(|place| token::write(place));
-    Ok(response::xml(StatusCode::OK, page.end(next.as_deref())))
+    Ok(response::list(page.end(next.as_deref())))
 }

@@ -1,10 +1,13 @@
 //! Lists as XML: containers, blobs, what a search found. A page may have thousands of entries, so text is written as it
 //! comes.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use lazuli_http::Body;
 use lazuli_http::uri::percent_encode;
 use lazuli_shapes::blob::{
     BlobKind, BlobRecord, Deleted, Lease, ListedBlob, ListedContainer, Which,
@@ -19,10 +22,13 @@ use crate::response::{
 use crate::tags;
 
 const HEAD: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>";
+/// How much of a long list is one part of its body. What has been sent needs no room any more.
+const PART_BYTES: usize = 64 * 1024;
 const DAY_MS: u64 = 24 * 3600 * 1000;
 
 /// A document in the making.
 pub(crate) struct Page {
+    parts: VecDeque<Bytes>,
     pub(crate) out: String,
     pub(crate) now_ms: u64,
 }
@@ -30,7 +36,7 @@ pub(crate) struct Page {
 impl Page {
     /// Opens a list: the endpoint and the container that it is of.
     pub(crate) fn new(endpoint: &str, container: Option<&str>, now_ms: u64) -> Self {
-        let mut page = Self { out: String::with_capacity(4096), now_ms };
+        let mut page = Self { parts: VecDeque::new(), out: String::with_capacity(4096), now_ms };
         page.out.push_str(HEAD);
         page.out.push_str("<EnumerationResults ServiceEndpoint=\"");
         page.escaped(endpoint);
@@ -44,14 +50,30 @@ impl Page {
         page
     }
 
+    /// Between two entries: lets what is written be a part if it is long enough for one.
+    pub(crate) fn cut(&mut self) {
+        if self.out.len() >= PART_BYTES {
+            let room = String::with_capacity(PART_BYTES + PART_BYTES / 8);
+            self.parts.push_back(std::mem::replace(&mut self.out, room).into());
+        }
+    }
+
     /// Ends it, with the place where the next page begins.
-    pub(crate) fn end(mut self, next: Option<&str>) -> String {
+    pub(crate) fn end(mut self, next: Option<&str>) -> Body {
         match next {
             Some(next) => self.element("NextMarker", next),
             None => self.out.push_str("<NextMarker />"),
         }
         self.out.push_str("</EnumerationResults>");
-        self.out
+        if self.parts.is_empty() {
+            return Body::from(Bytes::from(self.out));
+        }
+        self.parts.push_back(self.out.into());
+        let length = self.parts.iter().map(|part| part.len() as u64).sum();
+        Body::made(length, self.parts, |mut parts| {
+            let part = parts.pop_front();
+            std::future::ready(Ok(part.map(|part| (part, parts))))
+        })
     }
 
     fn escaped(&mut self, text: &str) {
@@ -309,5 +331,32 @@ impl Page {
         tags::write_set(&mut self.out, tags);
         self.close("Tags");
         self.close("Blob");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_list_that_is_cut_has_the_same_bytes() {
+        let list = |cuts: bool| {
+            let mut page = Page::new("http://here", Some("container"), 0);
+            for number in 0..10_000 {
+                page.prefix(&format!("folder-{number}/"));
+                if cuts {
+                    page.cut();
+                }
+            }
+            page.end(Some("next"))
+        };
+        let mut parts = list(true);
+        let first = parts.chunk().await.unwrap().unwrap();
+        assert!(first.len() < 2 * PART_BYTES);
+        let mut bytes = first.to_vec();
+        while let Some(part) = parts.chunk().await.unwrap() {
+            bytes.extend_from_slice(&part);
+        }
+        assert!(bytes == list(false).collect(usize::MAX).await.unwrap());
     }
 }

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use lazuli_http::{HeaderName, HeaderValue, Response, StatusCode};
+use lazuli_http::{Body, HeaderName, HeaderValue, Response, StatusCode};
 use lazuli_shapes::blob::{
     BlobKind, BlobRecord, ChosenTier, ContainerRecord, CopyState, CopyStatus, Lease, LeaseState,
     PublicAccess, Tier,
@@ -16,6 +16,13 @@ pub(crate) const CONTENT_TYPE_DEFAULT: &str = "application/octet-stream";
 /// An answer with XML in it.
 pub(crate) fn xml(status: StatusCode, body: impl Into<bytes::Bytes>) -> Response {
     Response::new(status).with("content-type", "application/xml").with_body(body.into())
+}
+
+/// An answer with a list in it.
+pub(crate) fn list(body: Body) -> Response {
+    let mut response = Response::new(StatusCode::OK).with("content-type", "application/xml");
+    response.body = body;
+    response
 }
 
 /// The ETag and the time of a change.
