@@ -53,6 +53,7 @@ impl Settings {
                 sweep_interval: Duration::from_millis(*random.pick(&[10, 1_000])),
                 sweep_items: *random.pick(&[1, 1_000]),
                 job_interval: Duration::from_millis(*random.pick(&[10, 1_000])),
+                moves_at_once: random.between(1, 4) as usize,
                 reconcile_interval: Duration::from_millis(*random.pick(&[50, 30_000])),
             },
         }

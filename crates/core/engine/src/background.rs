@@ -1,5 +1,5 @@
-//! What the engine does by itself: sweep expired items, spread reference data, go on with jobs, delete what containers
-//! left behind. Each runs again and again until the engine is dropped; each can also be called by hand.
+//! What the engine does by itself: sweep expired items, spread reference data, go on with jobs and moves, delete what
+//! containers and moves left behind. Each runs again and again until the engine is dropped; each can also be called by hand.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -25,6 +25,12 @@ impl Engine {
         let wanted = Some(self.jobs_wanted.clone());
         self.repeat("multi-step jobs", settings.job_interval, wanted, |engine| {
             Box::pin(async move { engine.run_jobs().await })
+        });
+        let wanted = Some(self.moves.wanted.clone());
+        // Whatever was fenced when another process stopped has waited long enough.
+        self.moves.wanted.notify_one();
+        self.repeat("moves", settings.job_interval, wanted, |engine| {
+            Box::pin(async move { engine.start_moves().await })
         });
         self.repeat("delete garbage", settings.job_interval, None, |engine| {
             Box::pin(async move { engine.delete_garbage().await.map(|_| ()) })

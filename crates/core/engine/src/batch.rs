@@ -100,13 +100,14 @@ impl<'a> Batch<'a> {
         let guards = held.iter().map(|held| held.guard.clone()).collect();
         let txn = self.shard.store.begin(guards).await?;
         for (held, (partition, turn)) in held.iter().zip(&mut self.partitions) {
-            if turn.counts.is_none() {
+            if turn.counts.is_none() || turn.counted_under != held.guard {
                 let counts = load_counts(&*txn, held, partition).await?;
                 self.shard.lsns.push_past(counts.last_lsn);
                 if !counts.exact {
                     self.shard.note_inexact(partition.id);
                 }
                 turn.counts = Some(counts);
+                turn.counted_under = held.guard.clone();
             }
         }
         let mut claims: Vec<Claim> =

@@ -31,9 +31,10 @@ const TRIM_KEYS: usize = 1_000;
 /// Bytes of `LSN | space` behind the prefix.
 const HEAD_BYTES: usize = 9;
 
-pub(crate) fn record(lsn: Lsn, key: &ItemKey, operation: Operation) -> Write {
+/// A row of the space `CHANGES`, or of `MOVING`, which has the same form.
+pub(crate) fn record(space: Space, lsn: Lsn, key: &ItemKey, operation: Operation) -> Write {
     let rest = &key.bytes()[PREFIX_BYTES..];
-    let mut bytes = layout::start(key.container(), Space::CHANGES, HEAD_BYTES + rest.len());
+    let mut bytes = layout::start(key.container(), space, HEAD_BYTES + rest.len());
     bytes.put_u64(lsn.0);
     bytes.put_u8(key.space().0);
     bytes.put_slice(rest);
@@ -47,7 +48,7 @@ pub(crate) fn record(lsn: Lsn, key: &ItemKey, operation: Operation) -> Write {
 }
 
 /// The sort key of a change behind the prefix: where reading goes on.
-fn position(key: &Bytes) -> Bytes {
+pub(crate) fn position(key: &Bytes) -> Bytes {
     key.slice(PREFIX_BYTES..)
 }
 
@@ -124,7 +125,7 @@ mod tests {
     #[test]
     fn a_change_survives_its_record_and_damage_is_corrupt() {
         let key = ItemKey::new(ContainerId(3), Space::ITEMS, b"route", b"row");
-        let Write::Put(at, value) = record(Lsn(42), &key, Operation::Delete) else {
+        let Write::Put(at, value) = record(Space::CHANGES, Lsn(42), &key, Operation::Delete) else {
             panic!("a record is a put")
         };
         let change = decode(&at, value.clone()).unwrap();

@@ -49,7 +49,7 @@ impl Engine {
 
     /// Makes a change of maps whether or not the caller stays to hear of it. Clients hang up whenever they like, and a
     /// change that is dropped half-way leaves a shard in doubt of its own map, with nobody served until it is read again.
-    async fn to_the_end<T: Send + 'static>(
+    pub(crate) async fn to_the_end<T: Send + 'static>(
         &self,
         change: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use lazuli_env::Env;
-use lazuli_shardmap::local::Access;
+use lazuli_shardmap::local::{Access, FENCED};
 use lazuli_shardmap::manager::Manager;
 use lazuli_shardmap::map::Placed;
 use lazuli_shardmap::router::Router;
@@ -18,7 +18,8 @@ use crate::batch::Batch;
 use crate::expiry::Expirers;
 use crate::hot_end::{HotEnd, Watches};
 use crate::lane::{Job, Routed, TypedJob, submit};
-use crate::limits::TRANSACTION_PARTITIONS_MAX;
+use crate::limits::{FENCE_WAIT_MAX, TRANSACTION_PARTITIONS_MAX};
+use crate::moving::Moves;
 use crate::shard::LiveShard;
 use crate::shards::Shards;
 use crate::troubles::{Trouble, Troubles};
@@ -47,6 +48,8 @@ pub struct Engine {
     /// Where inserts land, since this engine began.
     pub(crate) watches: Watches,
     pub(crate) expirers: Expirers,
+    /// The moves that this engine leads.
+    pub(crate) moves: Moves,
 }
 
 impl Engine {
@@ -69,6 +72,7 @@ impl Engine {
             troubles: Arc::default(),
             watches: Watches::default(),
             expirers: Expirers::default(),
+            moves: Moves::default(),
         }
     }
 
@@ -128,6 +132,9 @@ impl Engine {
         let (job, answer) = TypedJob::pair(transaction, routed);
         submit(&shard, &partition, job)?;
         let answer = answer.await.map_err(|_| stopped())?;
+        if is_fenced(&answer) {
+            self.wait_for_fence(&shard, [(placed.partition, placed.epoch)]).await;
+        }
         let done = self.heard(placed.shard, answer)?;
         // Hashed routes have no end to land at, and those of a list are listed one by one.
         if done.inserted && container.kind == MapKind::Range {
@@ -188,10 +195,34 @@ impl Engine {
         }
         let routed = Routed { epoch: Epoch::FIRST, records_changes };
         let (job, answer) = TypedJob::pair(transaction, routed);
-        let run = run_in_turns(shard, partitions, job);
+        let run = run_in_turns(shard.clone(), partitions.clone(), job);
         self.env.spawn.spawn("transaction over partitions", Box::pin(run));
-        let done = self.heard(shard_id, answer.await.map_err(|_| stopped())?)?;
+        let answer = answer.await.map_err(|_| stopped())?;
+        if is_fenced(&answer) {
+            self.wait_for_fence(&shard, partitions).await;
+        }
+        let done = self.heard(shard_id, answer)?;
         Ok(done.output)
+    }
+
+    /// Where a fence has refused a write: waits until it has gone, for a bounded time, so that whoever asks the catalog
+    /// then gets an answer that leads on.
+    async fn wait_for_fence(
+        &self,
+        shard: &LiveShard,
+        partitions: impl IntoIterator<Item = (PartitionId, Epoch)>,
+    ) {
+        self.moves.count_fenced();
+        let gone = async {
+            for (partition, epoch) in partitions {
+                shard.local.unfenced(partition, epoch).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = gone => {}
+            () = self.env.clock.sleep(FENCE_WAIT_MAX) => {}
+        }
     }
 
     /// A snapshot of the partition that holds the route.
@@ -254,6 +285,10 @@ impl Engine {
             }
         })
     }
+}
+
+fn is_fenced<T>(answer: &Result<T>) -> bool {
+    answer.as_ref().is_err_and(|error| error.code() == FENCED)
 }
 
 fn stopped() -> Error {

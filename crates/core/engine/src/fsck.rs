@@ -9,12 +9,13 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use lazuli_shardmap::catalog::Catalog;
 use lazuli_shardmap::layout::{self, Space};
-use lazuli_shardmap::local::Garbage;
+use lazuli_shardmap::local::{Arrival, Garbage};
 use lazuli_shardmap::record::{self, Record};
 use lazuli_shardmap::{Container, ContainerId, Partition, PartitionId};
 use lazuli_store::{Direction, KeyRange, PageLimit, Reader, Result, after_key};
 
 use crate::item::Item;
+use crate::moving::Progress;
 use crate::shard::LiveShard;
 use crate::stats::Counts;
 use crate::{changes, expiry};
@@ -92,6 +93,7 @@ struct Check {
     /// The partitions that the shard says it holds, by container and first route.
     held: BTreeMap<(ContainerId, Bytes), Partition>,
     garbage: Vec<Garbage>,
+    arrivals: Vec<Arrival>,
     figures: BTreeMap<PartitionId, Counts>,
     counted: BTreeMap<PartitionId, (u64, u64)>,
     report: Report,
@@ -112,6 +114,9 @@ impl Check {
         }
         for (_, row) in all(reader, Space::GARBAGE).await? {
             self.garbage.extend(record::decode::<Garbage>(row));
+        }
+        for (_, row) in all(reader, Space::ARRIVALS).await? {
+            self.arrivals.extend(record::decode::<Arrival>(row));
         }
         for (key, row) in all(reader, Space::STATS).await? {
             if let (Some(id), Ok(counts)) = (last_number(&key), Counts::decode(row)) {
@@ -149,7 +154,7 @@ impl Check {
             return self.system_row(key, space, value);
         }
         match space {
-            Space::CHANGES => match changes::decode(key, value) {
+            Space::CHANGES | Space::MOVING => match changes::decode(key, value) {
                 Ok(change) => drop(self.owner(key, container, change.key.route())),
                 Err(error) => self.report.find(error.code(), Some(key), error.message()),
             },
@@ -198,9 +203,10 @@ impl Check {
             }
             return Some(id);
         }
-        // What waits to be deleted belongs to nobody, and that is fine.
+        // What waits to be deleted belongs to nobody, and what is on its way here belongs to another shard: both are fine.
         let waits = |one: &Garbage| one.container == container && one.routes.contains(route);
-        if !self.garbage.iter().any(waits) {
+        let comes = |one: &Arrival| one.container == container && one.routes.contains(route);
+        if !self.garbage.iter().any(waits) && !self.arrivals.iter().any(comes) {
             let message = format!("no partition of this shard holds this key of {container}");
             self.report.find("key-orphaned", Some(key), message);
         }
@@ -211,7 +217,9 @@ impl Check {
         let read = match space {
             Space::LOCAL_MAP => decodes::<Partition>(value),
             Space::GARBAGE => decodes::<Garbage>(value),
+            Space::ARRIVALS => decodes::<Arrival>(value),
             Space::STATS => Counts::decode(value).map(drop),
+            Space::PROGRESS => Progress::decode(value).map(drop),
             Space::IDENTITY | Space::APPLIED | Space::REFERENCE | Space::LOCAL_HEAD => Ok(()),
             Space(other) => {
                 let message = format!("the system has no space {other:#04x}");

@@ -1,6 +1,7 @@
 //! Deleting the data of partitions that are gone, in slices. Each slice is guarded by the row that names the garbage, so
 //! that nobody deletes what came to live there afterwards.
 
+use bytes::Bytes;
 use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
 use lazuli_shardmap::local::{Garbage, LocalMap};
 use lazuli_store::{Direction, KeyRange, PageLimit, Result, Write, after_key};
@@ -24,35 +25,39 @@ impl Engine {
         deleted
     }
 
-    async fn clean(&self, garbage: &Garbage) -> Result<usize> {
+    pub(crate) async fn clean(&self, garbage: &Garbage) -> Result<usize> {
         let shard = self.shards.get(garbage.shard)?;
+        let guard = LocalMap::garbage_guard(garbage.id);
         let mut deleted = 0;
         for space in Space::KEY_ORDERED {
             let keys = keys_of(garbage.container, *space, &garbage.routes);
-            deleted += clean_keys(&shard, garbage, keys, |_| true).await?;
+            deleted += clean_keys(&shard, &guard, keys, |_| true).await?;
         }
-        for space in [Space::CHANGES, Space::EXPIRY] {
-            let keys = keys_of(garbage.container, space, &KeyRange::all());
-            // Time-ordered rows: `prefix | time or LSN (8) | space (1) | route | row key`.
-            let is_ours = |key: &[u8]| {
-                key.get(PREFIX_BYTES + 9..).is_some_and(|rest| garbage.routes.contains(rest))
-            };
-            deleted += clean_keys(&shard, garbage, keys, is_ours).await?;
+        for space in Space::TIME_ORDERED {
+            let keys = keys_of(garbage.container, *space, &KeyRange::all());
+            let is_ours = |key: &[u8]| is_by_time_in(key, &garbage.routes);
+            deleted += clean_keys(&shard, &guard, keys, is_ours).await?;
         }
         self.manager.garbage_done(garbage).await?;
         Ok(deleted)
     }
 }
 
-async fn clean_keys(
+/// Whether a row of a time-ordered space, `prefix | time or LSN (8) | space (1) | route | row key`, is about these routes.
+pub(crate) fn is_by_time_in(key: &[u8], routes: &KeyRange) -> bool {
+    key.get(PREFIX_BYTES + 9..).is_some_and(|rest| routes.contains(rest))
+}
+
+/// Deletes keys in slices, as long as the guard stands.
+pub(crate) async fn clean_keys(
     shard: &LiveShard,
-    garbage: &Garbage,
+    guard: &Bytes,
     mut keys: KeyRange,
     is_ours: impl Fn(&[u8]) -> bool,
 ) -> Result<usize> {
     let mut deleted = 0;
     loop {
-        let txn = shard.store.begin(vec![LocalMap::garbage_guard(garbage.id)]).await?;
+        let txn = shard.store.begin(vec![guard.clone()]).await?;
         let page = txn.scan(&keys, Direction::Forward, PageLimit::items(SLICE_KEYS)).await?;
         let Some((last, _)) = page.items.last() else { return Ok(deleted) };
         keys.start = after_key(last);

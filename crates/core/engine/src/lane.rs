@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use bytes::Bytes;
 use lazuli_env::BoxFuture;
 use lazuli_shardmap::Epoch;
 use lazuli_store::{Error, Result};
@@ -97,6 +98,8 @@ pub(crate) struct SinceCount {
 pub(crate) struct Turn {
     /// The partition's figures as of the last commit; none if they must be read from the store.
     pub(crate) counts: Option<Counts>,
+    /// The guard under which they were read or written: a partition that has come back knows better ones.
+    pub(crate) counted_under: Bytes,
     /// While the partition is being counted: what was added since the count began. None if nobody counts, or if a commit
     /// of unknown outcome has spoilt the count.
     pub(crate) since_count: Option<SinceCount>,

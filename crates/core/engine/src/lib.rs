@@ -24,6 +24,7 @@ mod lane;
 pub mod limits;
 mod lsn;
 mod meter;
+mod moving;
 mod open;
 mod overlay;
 mod partition;
@@ -50,6 +51,7 @@ pub use hot_end::{End, HASHED_SLICES, HotEnd, INSERTS_LEAST, LATE_MAX};
 pub use item::{Item, ItemKey};
 pub use item_scan::ItemScan;
 pub use lsn::Lsn;
+pub use moving::{Finished, MoveOptions, MoveStats, MoveStatus, Outcome, Phase};
 pub use settings::Settings;
 pub use shard::{LiveShard, ShardStats};
 pub use shards::Shards;
@@ -64,8 +66,8 @@ pub use lazuli_shardmap::key::{KeyPart, KeySchema, KeyType};
 pub use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
 pub use lazuli_shardmap::manager::{Cuts, NewContainer};
 pub use lazuli_shardmap::{
-    Container, ContainerId, Epoch, MapKind, Partition, PartitionId, PartitionState, Policies,
-    ShardId,
+    Container, ContainerId, Epoch, MapKind, Move, MoveStage, Partition, PartitionId,
+    PartitionState, Policies, ShardId,
 };
 pub use lazuli_store::blocks::{
     BlockFile, BlockId, BlockReader, BlockWriter, Blocks, FoundFile, Owner, PIECE_BYTES_MAX,

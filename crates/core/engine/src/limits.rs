@@ -1,11 +1,15 @@
 //! The named limits of the engine. What is a matter of taste is in [`crate::Settings`]; these are for safety.
 
+use std::time::Duration;
+
 /// The most one transaction may write, keys and values together. With a batch it stays below the store's limit.
 pub const TRANSACTION_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// The most writes of one transaction.
 pub const TRANSACTION_WRITES_MAX: usize = 100_000;
 /// The most partitions of one transaction.
 pub const TRANSACTION_PARTITIONS_MAX: usize = 64;
+/// How long a write waits for a fence to go before it asks the catalog again.
+pub const FENCE_WAIT_MAX: Duration = Duration::from_secs(2);
 /// A batch takes no further transaction once it holds this much.
 pub const BATCH_BYTES: usize = 8 * 1024 * 1024;
 /// Transactions that may wait in one lane; one more is refused.

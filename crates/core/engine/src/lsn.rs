@@ -61,6 +61,11 @@ impl LsnClock {
         }
     }
 
+    /// The greatest number that was handed out or seen.
+    pub(crate) fn latest(&self) -> Lsn {
+        Lsn(self.last.load(Ordering::Acquire))
+    }
+
     /// Makes every later number greater than `seen`: called for what a shard finds at start and for what it takes over.
     pub(crate) fn push_past(&self, seen: Lsn) {
         self.last.fetch_max(seen.0, Ordering::AcqRel);

@@ -42,9 +42,10 @@ pub(crate) async fn recount(shard: &Arc<LiveShard>, id: PartitionId) -> Result<C
     let mut counts = Counts { items: 0, bytes: 0, exact: true, last_lsn: stored.last_lsn };
     counts.apply(total);
     turn.counts = None;
-    let txn = shard.store.begin(vec![held.guard]).await?;
+    let txn = shard.store.begin(vec![held.guard.clone()]).await?;
     txn.commit(vec![Write::Put(Counts::key(id), counts.encode())]).await?;
     turn.counts = Some(counts);
+    turn.counted_under = held.guard;
     Ok(counts)
 }
 

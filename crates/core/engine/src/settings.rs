@@ -14,6 +14,8 @@ pub struct Settings {
     pub fan_out_parallel: usize,
     /// How often unfinished work (jobs, reference data to spread, garbage) is looked at again.
     pub job_interval: Duration,
+    /// How many moves are led at once.
+    pub moves_at_once: usize,
     /// How often catalog and local maps are compared.
     pub reconcile_interval: Duration,
 }
@@ -26,6 +28,7 @@ impl Default for Settings {
             sweep_items: 1_000,
             fan_out_parallel: 8,
             job_interval: Duration::from_secs(1),
+            moves_at_once: 4,
             reconcile_interval: Duration::from_secs(30),
         }
     }

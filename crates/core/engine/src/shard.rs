@@ -155,6 +155,8 @@ impl LiveShard {
 
     /// Pushes the clock past every write found here, and forgets the figures of partitions that are gone.
     async fn restore_clock(&self) -> Result<()> {
+        let arrivals = self.local.arrivals()?;
+        let is_arriving = |id| arrivals.iter().any(|arrival| arrival.partition == id);
         let mut highest = Lsn::ZERO;
         let mut gone = Vec::new();
         let mut rest = KeyRange::prefix(layout::prefix(ContainerId::SYSTEM, Space::STATS));
@@ -166,7 +168,7 @@ impl LiveShard {
             for (key, row) in page.items {
                 highest = highest.max(Counts::decode(row)?.last_lsn);
                 let id = partition_of(&key)?;
-                if id != FLOOR && self.local.get(id)?.is_none() {
+                if id != FLOOR && self.local.get(id)?.is_none() && !is_arriving(id) {
                     gone.push(Write::Delete(key));
                 }
             }
@@ -184,8 +186,11 @@ impl LiveShard {
     }
 
     async fn find_expiring(&self) -> Result<()> {
-        let containers: BTreeSet<_> =
-            self.local.partitions()?.iter().map(|partition| partition.container).collect();
+        let arrivals = self.local.arrivals()?;
+        let partitions = self.local.partitions()?;
+        let held = partitions.iter().map(|partition| partition.container);
+        let arriving = arrivals.iter().map(|arrival| arrival.container);
+        let containers: BTreeSet<_> = held.chain(arriving).collect();
         let snapshot = self.store.snapshot();
         for container in containers {
             let keys = KeyRange::prefix(layout::prefix(container, Space::EXPIRY));

@@ -220,10 +220,13 @@ impl<'a> Tx<'a> {
     }
 
     fn record_change(&mut self, claim: usize, key: &ItemKey, operation: Operation) -> Result<()> {
+        if self.claims[claim].held.is_sending {
+            self.write(changes::record(Space::MOVING, self.lsn, key, operation))?;
+        }
         if !self.claims[claim].records_changes {
             return Ok(());
         }
-        self.write(changes::record(self.lsn, key, operation))
+        self.write(changes::record(Space::CHANGES, self.lsn, key, operation))
     }
 
     fn write(&mut self, write: Write) -> Result<()> {

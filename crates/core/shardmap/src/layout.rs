@@ -28,6 +28,10 @@ impl Space {
     pub const LOCAL_HEAD: Self = Self(0x07);
     /// `garbage id (8)`: data that no partition of this shard owns any more. The guard of its deletion.
     pub const GARBAGE: Self = Self(0x08);
+    /// `move (8) | job epoch (8)`: a partition that is on its way to this shard. The guard of what is copied.
+    pub const ARRIVALS: Self = Self(0x09);
+    /// `move (8)`: how far a partition on its way has come.
+    pub const PROGRESS: Self = Self(0x0a);
 
     // Every other container: key-ordered spaces.
     /// The items themselves. Shapes number further key-ordered spaces up to 0x3f.
@@ -87,6 +91,11 @@ impl Space {
     pub const CHANGES: Self = Self(0x40);
     /// `time in ms (8) | space (1) | route | row key`: what expires when.
     pub const EXPIRY: Self = Self(0x41);
+    /// `LSN (8) | space (1) | route | row key`: what was written in a partition while it is on its way to another shard.
+    pub const MOVING: Self = Self(0x42);
+
+    /// Every time-ordered space: what is filtered by route when a partition goes.
+    pub const TIME_ORDERED: &[Self] = &[Self::CHANGES, Self::EXPIRY, Self::MOVING];
 }
 
 /// Bytes of `container | space` in front of every key.

@@ -9,6 +9,17 @@ pub enum PartitionState {
     Online,
     ReadOnly,
     Offline,
+    /// Online, on its way to another shard: whoever writes also writes down which keys.
+    Sending,
+    /// About to be another shard's: it can be read, and writes wait for a moment.
+    Fenced,
+}
+
+impl PartitionState {
+    /// Whether only a move brings a partition into this state, and out of it.
+    pub fn is_moving(self) -> bool {
+        matches!(self, Self::Sending | Self::Fenced)
+    }
 }
 
 /// A contiguous slice of a container's routing space on exactly one shard.

@@ -82,6 +82,7 @@ impl Manager {
         if seen > self.catalog().version().await? {
             report.ahead.push(shard);
         }
+        self.reconcile_arrivals(shard).await?;
         self.reconcile_garbage(shard).await?;
         report.differences.extend(self.detect(shard).await?);
         Ok(())

@@ -124,7 +124,7 @@ macro_rules! record_choice {
     };
 }
 
-pub(crate) use record_fields;
+pub(crate) use {record_choice, record_fields};
 
 pub(crate) fn unknown_choice(name: &str, byte: u8) -> Error {
     corrupt(&format!("{byte} is no {name}"))
@@ -250,7 +250,7 @@ record_choice!(KeyType {
     Bool = 7,
 });
 record_choice!(MapKind { List = 1, Range = 2, Hash = 3 });
-record_choice!(PartitionState { Online = 1, ReadOnly = 2, Offline = 3 });
+record_choice!(PartitionState { Online = 1, ReadOnly = 2, Offline = 3, Sending = 4, Fenced = 5 });
 record_fields!(KeyRange { start, end });
 record_fields!(Rule { routes, region, labels });
 record_fields!(Policies { changes, throughput, attributes });

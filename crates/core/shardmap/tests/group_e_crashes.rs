@@ -44,6 +44,7 @@ fn check_epochs(before: &Truth, after: &Truth, what: &str) {
 async fn go_on(world: &World) {
     let range = new_container("next", MapKind::Range, Cuts::At(vec![text("k")]));
     let next = world.manager.create_container(&range).await.unwrap();
+    world.call_off_moves().await;
     for container in world.catalog().containers().await.unwrap() {
         for entry in world.entries(container.id).await {
             let known = Known { lock: entry.lock, ..Known::from(&entry.partition) };
@@ -129,6 +130,7 @@ async fn the_next_operation_repairs_what_it_meets_without_a_reconciler() {
             if let Err(error) = next.manager.create_container(&new).await {
                 assert_eq!(error.code(), "container-exists", "{name} {nth} {fault:?}");
             }
+            next.call_off_moves().await;
             for container in next.catalog().containers().await.unwrap() {
                 next.manager.settle(container.id).await.unwrap();
                 for entry in next.entries(container.id).await {

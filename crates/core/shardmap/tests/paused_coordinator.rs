@@ -79,6 +79,7 @@ async fn open(world: &World, pause: &Arc<Pause>) -> World {
 /// Changes all that there is, and deletes what can be deleted, so that anything that comes back is seen.
 async fn go_on(world: &World) {
     assert!(world.manager.reconcile().await.unwrap().is_clean());
+    world.call_off_moves().await;
     for container in world.catalog().containers().await.unwrap() {
         for entry in world.entries(container.id).await {
             let known = Known { lock: entry.lock, ..Known::from(&entry.partition) };

@@ -121,6 +121,11 @@ async fn go(client: &Client, table: &Table) -> Found {
                     engine.manager().set_state(known, PartitionState::Offline).await.map(|_| ())
                 })
             }),
+            // Its move comes to an end, and then its turn.
+            PartitionState::Sending | PartitionState::Fenced => {
+                client.cluster.world.sleep(PAUSE).await;
+                continue;
+            }
         };
         client.ask("take away", step).await?;
         client.think().await;

@@ -1,17 +1,18 @@
-//! Splits, merges, locks, read-only and offline partitions, at random, on the tables of all other workloads.
+//! Splits, merges, moves, locks, read-only and offline partitions, at random, on the tables of all other workloads.
 //!
 //! At every moment the catalog's map tiles its space. A partition that is locked is changed by nobody else. In the end
-//! everything is online again.
+//! everything is online again, and no move is under way.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use lazuli_engine::MoveOptions;
 use lazuli_env::BoxFuture;
 use lazuli_shardmap::catalog::Entry;
 use lazuli_shardmap::manager::Known;
 use lazuli_shardmap::route::{virtual_routes, virtual_shards};
-use lazuli_shardmap::{MapKind, Partition, PartitionState};
+use lazuli_shardmap::{MapKind, Move, Partition, PartitionState};
 use lazuli_store::KeyRange;
 
 use super::{Client, Workload};
@@ -21,6 +22,12 @@ use crate::client::Request;
 use crate::cluster::{Cluster, Table};
 use crate::ensure;
 use crate::scenario::Found;
+
+/// How long is waited before looking again whether something has come to its end.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// How often is looked before a move is called off.
+const PATIENCE: u64 = 2_000;
 
 pub struct MapChanges {
     cluster: Cluster,
@@ -44,7 +51,9 @@ impl MapChanges {
         }
         let at = client.random.index(entries.len());
         let partition = &entries[at].partition;
-        match client.random.index(6) {
+        match client.random.index(8) {
+            6 => send(client, partition).await,
+            7 => meddle(client).await,
             5 => stats(client, partition).await,
             0 | 1 => split(client, table, partition).await,
             2 | 3 => match entries.get(at + 1) {
@@ -149,6 +158,77 @@ async fn pause(client: &Client, table: &Table, partition: &Partition) -> Found {
     bring_online(client, table).await
 }
 
+/// Begins to move a partition to another shard.
+async fn send(client: &Client, partition: &Partition) -> Found {
+    let shards = client.ask_surely("shards", || {
+        Box::new(|engine| Box::pin(async move { engine.manager().catalog().shards().await }))
+    });
+    let target = client.random.pick(&shards.await?).id;
+    let options = MoveOptions {
+        pause_limit: Duration::from_millis(*client.random.pick(&[1, 50, 500, 500])),
+        bytes_per_second: client.random.chance(300).then_some(10_000),
+    };
+    let id = partition.id;
+    let request: Request<_> = Box::new(move |engine| {
+        Box::pin(async move { engine.move_partition(id, target, options).await })
+    });
+    client.ask("move", request).await.map(|_| ())
+}
+
+async fn moves(client: &Client) -> Result<Vec<Move>, String> {
+    let request = || -> Request<Vec<Move>> {
+        Box::new(|engine| Box::pin(async move { engine.manager().catalog().moves().await }))
+    };
+    client.ask_surely("moves", request).await
+}
+
+/// Calls a move off, lets one rest or go on, or has another engine take the lead, all without asking whoever leads it.
+async fn meddle(client: &Client) -> Found {
+    let moves = moves(client).await?;
+    if moves.is_empty() {
+        return Ok(());
+    }
+    let number = client.random.pick(&moves).number;
+    let request: Request<()> = match client.random.index(4) {
+        0 => Box::new(move |engine| {
+            Box::pin(async move { engine.cancel_move(number).await.map(|_| ()) })
+        }),
+        1 => Box::new(move |engine| {
+            Box::pin(async move { engine.pause_move(number).await.map(|_| ()) })
+        }),
+        2 => Box::new(move |engine| {
+            Box::pin(async move { engine.resume_move(number).await.map(|_| ()) })
+        }),
+        _ => Box::new(|engine| Box::pin(async move { engine.run_moves().await })),
+    };
+    client.ask("meddle with a move", request).await.map(|_| ())
+}
+
+/// Lets every move come to its end. One whose writers would have to wait for longer than it allows is called off.
+async fn end_moves(client: &Client) -> Found {
+    for look in 0u64.. {
+        let moves = moves(client).await?;
+        if moves.is_empty() {
+            break;
+        }
+        for number in moves.iter().filter(|it| it.is_open()).map(|it| it.number) {
+            if look > PATIENCE {
+                let request: Request<_> = Box::new(move |engine| {
+                    Box::pin(async move { engine.cancel_move(number).await })
+                });
+                client.ask("call off", request).await?;
+            }
+        }
+        for number in moves.iter().filter(|moving| moving.is_paused).map(|it| it.number) {
+            let request: Request<_> =
+                Box::new(move |engine| Box::pin(async move { engine.resume_move(number).await }));
+            client.ask("resume", request).await?;
+        }
+        client.cluster.world.sleep(LOOK).await;
+    }
+    Ok(())
+}
+
 /// Brings every partition of a table online, whoever took it off.
 async fn bring_online(client: &Client, table: &Table) -> Found {
     let id = table.id;
@@ -160,14 +240,18 @@ async fn bring_online(client: &Client, table: &Table) -> Found {
         client.ask_surely("settle", settle).await?;
         let entries = entries(client, table).await?;
         tiles::check(table, &entries)?;
-        let off = entries.iter().find(|entry| entry.partition.state != PartitionState::Online);
-        let Some(entry) = off else { return Ok(()) };
+        let moves = moves(client).await?;
+        let is_moves = |entry: &&Entry| moves.iter().any(|it| entry.lock == Some(it.token));
+        let is_off = |entry: &&Entry| entry.partition.state != PartitionState::Online;
+        let Some(entry) = entries.iter().filter(|it| !is_moves(it)).find(is_off) else {
+            return Ok(());
+        };
         let known = Known { lock: entry.lock, ..Known::from(&entry.partition) };
         let request: Request<_> = Box::new(move |engine| {
             Box::pin(async move { engine.manager().set_state(known, PartitionState::Online).await })
         });
         client.ask("bring online", request).await?;
-        client.think().await;
+        client.cluster.world.sleep(LOOK).await;
     }
 }
 
@@ -178,6 +262,7 @@ impl Workload for MapChanges {
                 self.change(&client).await?;
                 client.think().await;
             }
+            end_moves(&client).await?;
             // What a hung-up request of its own left behind.
             for table in self.cluster.tables() {
                 bring_online(&client, &table).await?;
@@ -188,6 +273,7 @@ impl Workload for MapChanges {
 
     fn check<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Found> {
         Box::pin(async move {
+            end_moves(client).await?;
             for table in self.cluster.tables() {
                 bring_online(client, &table).await?;
             }

@@ -125,6 +125,8 @@ async fn show_partition(
             PartitionState::Online => "online",
             PartitionState::ReadOnly => "read-only",
             PartitionState::Offline => "offline",
+            PartitionState::Sending => "sending",
+            PartitionState::Fenced => "fenced",
         },
     });
     if let Ok(stats) = running.engine.partition_stats(partition.id, partition.shard).await {

@@ -9,6 +9,7 @@ use lazuli_store::{Error, KeyRange, Result, Txn, Write};
 use super::keys;
 use super::rows::{Claim, ContainerChange, Deleting, Entry, Head, LogRow, Operation};
 use super::view::View;
+use crate::moves::Move;
 use crate::record::encode;
 use crate::{Container, ContainerId, Garbage, PartitionId, Shard, ShardId};
 
@@ -78,7 +79,7 @@ impl Draft {
     }
 
     /// The version that its commit makes.
-    pub(super) fn next_version(&self) -> u64 {
+    pub(crate) fn next_version(&self) -> u64 {
         self.version + 1
     }
 
@@ -224,6 +225,14 @@ impl Draft {
     pub(crate) fn drop_garbage(&mut self, garbage: &Garbage) {
         let Garbage { shard, container, routes, .. } = garbage;
         self.put(keys::garbage(*container, *shard, &routes.start), None);
+    }
+
+    pub(crate) fn put_move(&mut self, moving: &Move) {
+        self.put(keys::numbered(keys::MOVE, moving.number), Some(encode(moving)));
+    }
+
+    pub(crate) fn drop_move(&mut self, number: u64) {
+        self.put(keys::numbered(keys::MOVE, number), None);
     }
 
     /// Decides the operation: from the commit of this draft on it will be done. Its number is that commit's version.

@@ -24,6 +24,7 @@ pub(super) const OPERATION: u8 = 0x40;
 pub(super) const CLAIM: u8 = 0x41;
 pub(super) const GARBAGE: u8 = 0x42;
 pub(super) const PENDING: u8 = 0x43;
+pub(super) const MOVE: u8 = 0x44;
 pub(super) const RECORD_HEAD: u8 = 0x50;
 pub(super) const RECORD: u8 = 0x51;
 
@@ -42,7 +43,7 @@ pub(super) fn space(space: u8) -> Bytes {
     key(space, &[])
 }
 
-/// `HEAD | version`, `LOG | version`, `OPERATION | number`, `RECORD_HEAD | version`.
+/// `HEAD | version`, `LOG | version`, `OPERATION | number`, `MOVE | number`, `RECORD_HEAD | version`.
 pub(super) fn numbered(space: u8, number: u64) -> Bytes {
     key(space, &[&number.to_be_bytes()])
 }

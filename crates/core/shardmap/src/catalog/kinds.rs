@@ -14,3 +14,5 @@ pub const REFERENCE: u8 = 0x12;
 pub const JOB: u8 = 0x20;
 /// Multi-step jobs that are finished.
 pub const JOB_FINISHED: u8 = 0x21;
+/// Moves that are over, by number.
+pub const MOVE_FINISHED: u8 = 0x22;

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use lazuli_env::{Env, Id};
 use lazuli_store::{Direction, Error, KeyRange, Kind, PageLimit, Reader, Result, Store, Write};
 
+use crate::moves::Move;
 use crate::record::{decode, encode};
 use crate::{Container, ContainerId, Garbage, Partition, PartitionId, Shard, ShardId};
 
@@ -169,6 +170,16 @@ impl Catalog {
     /// Operations that were decided and are not finished.
     pub async fn operations(&self) -> Result<Vec<Operation>> {
         View::of(&*self.snapshot()).operations().await
+    }
+
+    /// Moves that are not over, by number.
+    pub async fn moves(&self) -> Result<Vec<Move>> {
+        View::of(&*self.snapshot()).moves().await
+    }
+
+    /// A move that is not over.
+    pub async fn moving(&self, number: u64) -> Result<Option<Move>> {
+        View::of(&*self.snapshot()).moving(number).await
     }
 
     /// Data that is to be deleted, on all shards.

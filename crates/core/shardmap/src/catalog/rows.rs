@@ -1,9 +1,12 @@
 //! The rows of the catalog beside shards, containers and partitions themselves.
 
+use std::collections::BTreeSet;
+
 use bytes::{Bytes, BytesMut};
 use lazuli_env::Id;
 use lazuli_store::{KeyRange, Result};
 
+use crate::local::{Arrival, Arrived};
 use crate::record::{Record, record_fields, unknown_choice};
 use crate::{Container, ContainerId, Epoch, Garbage, Partition, PartitionId, ShardId};
 
@@ -63,7 +66,7 @@ pub enum ContainerChange {
     /// Its version grows.
     Touch,
     Create(Container),
-    /// It is gone already, but for its partitions.
+    /// It stays as it is, or is gone already but for its partitions.
     None,
     /// Its last trace goes.
     Forget,
@@ -85,6 +88,10 @@ pub struct Operation {
     /// Rows that leave the local maps.
     pub drops: Vec<DroppedRow>,
     pub garbage: Vec<Garbage>,
+    /// Partitions that begin to come to a shard.
+    pub arrivals: Vec<Arrival>,
+    /// Arrivals that are over.
+    pub arrived: Vec<Arrived>,
     pub change: ContainerChange,
     /// A repair, which replaces rows of local maps whatever they are.
     pub forced: bool,
@@ -102,6 +109,8 @@ impl Operation {
             puts: vec![],
             drops: vec![],
             garbage: vec![],
+            arrivals: vec![],
+            arrived: vec![],
             change: ContainerChange::Touch,
             forced: false,
         }
@@ -114,19 +123,24 @@ impl Operation {
         self.drops.push(DroppedRow { shard, partition: id, epoch });
     }
 
-    /// The shards it changes: those that lose rows first, so that no route is ever held twice.
+    /// The shards it changes: those that something begins to come to, because they can still be away without harm; then
+    /// those that lose rows, so that no route is ever held twice; then the others.
     pub fn shards(&self) -> Vec<ShardId> {
-        let mut losers: Vec<ShardId> = self.drops.iter().map(|drop| drop.shard).collect();
-        losers.sort_unstable();
-        losers.dedup();
+        let arrivals = self.arrivals.iter().map(|arrival| arrival.shard);
+        let drops = self.drops.iter().map(|drop| drop.shard);
         let puts = self.puts.iter().map(|put| put.partition.shard);
         let garbage = self.garbage.iter().map(|garbage| garbage.shard);
-        let mut others: Vec<ShardId> =
-            puts.chain(garbage).filter(|shard| losers.binary_search(shard).is_err()).collect();
-        others.sort_unstable();
-        others.dedup();
-        losers.extend(others);
-        losers
+        let arrived = self.arrived.iter().map(|arrived| arrived.shard);
+        let mut shards: Vec<ShardId> = Vec::new();
+        for group in
+            [arrivals.collect(), drops.collect(), puts.chain(garbage).chain(arrived).collect()]
+        {
+            let group: BTreeSet<ShardId> = group;
+            shards.extend(
+                group.into_iter().filter(|shard| !shards.contains(shard)).collect::<Vec<_>>(),
+            );
+        }
+        shards
     }
 }
 
@@ -191,6 +205,8 @@ record_fields!(Operation {
     puts,
     drops,
     garbage,
+    arrivals,
+    arrived,
     change,
     forced
 });

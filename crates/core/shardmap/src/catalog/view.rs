@@ -5,6 +5,7 @@ use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result, after_
 
 use super::keys;
 use super::rows::{Claim, Deleting, Entry, Operation};
+use crate::moves::Move;
 use crate::record::{Record, decode};
 use crate::{Container, ContainerId, Garbage, PartitionId, Shard, ShardId};
 
@@ -240,10 +241,13 @@ impl<'a> View<'a> {
         Ok(entries)
     }
 
-    /// A locked partition of the container, if there is one.
+    /// A partition of the container that somebody has locked, if there is one. Those that moves have locked do not count:
+    /// a move has nothing against its partition's end.
     pub(crate) async fn locked_in(&self, container: ContainerId) -> Result<Option<Entry>> {
+        let moves = self.moves().await?;
+        let is_moves = |token| moves.iter().any(|moving| moving.token == token);
         let entries = self.entries(container, &KeyRange::all(), usize::MAX).await?;
-        Ok(entries.into_iter().find(|entry| entry.lock.is_some()))
+        Ok(entries.into_iter().find(|entry| entry.lock.is_some_and(|token| !is_moves(token))))
     }
 
     /// Numbers and containers of the operations that are not finished: one row, so that nobody has to walk over the
@@ -275,6 +279,15 @@ impl<'a> View<'a> {
         }
         let prefix = keys::of_container(keys::CLAIM, container);
         Ok(self.overlapping(&prefix, range, 1).await?.into_iter().next())
+    }
+
+    /// All moves that are not over, by number.
+    pub(crate) async fn moves(&self) -> Result<Vec<Move>> {
+        self.values(keys::space(keys::MOVE)).await
+    }
+
+    pub(crate) async fn moving(&self, number: u64) -> Result<Option<Move>> {
+        self.row(&keys::numbered(keys::MOVE, number)).await
     }
 
     pub(crate) async fn garbage(&self) -> Result<Vec<Garbage>> {

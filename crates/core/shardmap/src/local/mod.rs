@@ -21,12 +21,13 @@ use crate::layout::Space;
 use crate::record::{decode, encode};
 use crate::{Epoch, Partition, PartitionId, PartitionState};
 use rows::{
-    HeadRow, IdentityRow, applied_key, forget_applied, forget_garbage, garbage_key, head_key,
-    identity_key, read_head, read_identity, read_rows, row_key, scan_all,
+    HeadRow, IdentityRow, applied_key, arrival_key, arrival_writes, forget_applied, forget_garbage,
+    garbage_key, head_key, identity_key, progress_key, read_head, read_identity, read_rows,
+    row_key, scan_all,
 };
 
 pub use rows::SHARD_FORMAT;
-pub use values::{Access, Garbage, Held, Identity, LocalChange};
+pub use values::{Access, Arrival, Arrived, Garbage, Held, Identity, LocalChange};
 
 /// How often one change is tried while other processes or a faltering store come in between.
 const APPLY_TRIES_MAX: usize = 3;
@@ -34,6 +35,8 @@ const APPLY_TRIES_MAX: usize = 3;
 /// The rows in memory.
 pub(super) struct Rows {
     by_id: BTreeMap<PartitionId, Partition>,
+    /// What is on its way here, by the number of its move.
+    arrivals: BTreeMap<u64, Arrival>,
     /// The highest number of an operation that this shard has taken.
     seen: u64,
 }
@@ -45,7 +48,12 @@ pub struct LocalMap {
     rows: RwLock<Option<Rows>>,
     /// Held while a change is made, with the version of the head as far as it is known.
     changing: tokio::sync::Mutex<u64>,
+    /// Tells those who wait for a fence to go that something has changed.
+    changed: tokio::sync::watch::Sender<()>,
 }
+
+/// The code of the refusal of a write that must wait until the partition is another shard's, or this one's again.
+pub const FENCED: &str = "partition-fenced";
 
 impl LocalMap {
     /// Makes an empty store a shard. A store that is this shard already stays as it is; one that is another is refused.
@@ -78,6 +86,7 @@ impl LocalMap {
             identity,
             rows: RwLock::new(Some(rows)),
             changing: tokio::sync::Mutex::new(version),
+            changed: tokio::sync::watch::Sender::new(()),
         })
     }
 
@@ -110,12 +119,45 @@ impl LocalMap {
                 "partition-read-only",
                 format!("partition {partition} is read-only"),
             )),
-            (PartitionState::Online, _) | (PartitionState::ReadOnly, Access::Read) => Ok(Held {
+            // The router shall look again, once the fence has gone.
+            (PartitionState::Fenced, Access::Write) => {
+                Err(Error::new(Kind::Moved, FENCED, format!("partition {partition} is fenced")))
+            }
+            (PartitionState::Online | PartitionState::Sending, _)
+            | (PartitionState::ReadOnly | PartitionState::Fenced, Access::Read) => Ok(Held {
                 guard: row_key(partition, epoch),
                 container: row.container,
                 routes: row.routes.clone(),
+                is_sending: row.state == PartitionState::Sending,
             }),
         }
+    }
+
+    /// Waits until the partition is no longer fenced here at this epoch.
+    pub async fn unfenced(&self, partition: PartitionId, epoch: Epoch) {
+        let mut changed = self.changed.subscribe();
+        let is_fenced = || {
+            let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
+            let row = rows.as_ref().and_then(|rows| rows.by_id.get(&partition));
+            row.is_some_and(|row| row.epoch == epoch && row.state == PartitionState::Fenced)
+        };
+        while is_fenced() && changed.changed().await.is_ok() {}
+    }
+
+    /// What is on its way to this shard.
+    pub fn arrivals(&self) -> Result<Vec<Arrival>> {
+        let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(rows.as_ref().ok_or_else(unknown)?.arrivals.values().cloned().collect())
+    }
+
+    /// The key that must exist when a part of what arrives is written, so that nobody but who leads the move does.
+    pub fn arrival_guard(number: u64, epoch: u64) -> Bytes {
+        arrival_key(number, epoch)
+    }
+
+    /// The row in which who leads a move keeps how far it has come. It goes with the arrival.
+    pub fn progress_key(number: u64) -> Bytes {
+        progress_key(number)
     }
 
     pub fn get(&self, partition: PartitionId) -> Result<Option<Partition>> {
@@ -223,12 +265,25 @@ impl LocalMap {
     /// The rows that the change takes away. They must be there, unless it is a repair.
     fn dropped(&self, change: &LocalChange) -> Result<Vec<(PartitionId, Epoch)>> {
         let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
-        let rows = &rows.as_ref().ok_or_else(unknown)?.by_id;
+        let rows = rows.as_ref().ok_or_else(unknown)?;
         let ids = change.puts.iter().map(|put| put.id);
         if change.forced {
+            let rows = &rows.by_id;
             let ids = ids.chain(change.drops.iter().map(|(id, _)| *id));
             return Ok(ids.filter_map(|id| rows.get(&id)).map(|row| (row.id, row.epoch)).collect());
         }
+        let arrivals = &rows.arrivals;
+        let is_there = |(number, epoch): &(u64, u64)| {
+            arrivals.get(number).is_some_and(|arrival| arrival.epoch == *epoch)
+        };
+        if let Some((number, epoch)) = change.arrived.iter().find(|row| !is_there(row)) {
+            let message = format!(
+                "operation {} does not find move {number} at epoch {epoch} on shard {}",
+                change.operation, self.identity.shard
+            );
+            return Err(Error::precondition("local-map-differs", message));
+        }
+        let rows = &rows.by_id;
         let present = |(id, epoch): &(PartitionId, Epoch)| {
             rows.get(id).is_some_and(|row| row.epoch == *epoch)
         };
@@ -258,7 +313,8 @@ impl LocalMap {
             .iter()
             .map(|garbage| Write::Put(Self::garbage_guard(garbage.id), encode(garbage)));
         let applied = Write::Put(applied_key(change.operation), Bytes::new());
-        drops.chain(puts).chain(garbage).chain([applied]).collect()
+        let writes = drops.chain(puts).chain(garbage).chain([applied]);
+        writes.chain(arrival_writes(change)).collect()
     }
 
     fn publish(&self, change: &LocalChange, dropped: &[(PartitionId, Epoch)]) {
@@ -268,7 +324,16 @@ impl LocalMap {
             rows.by_id.remove(id);
         }
         rows.by_id.extend(change.puts.iter().map(|put| (put.id, put.clone())));
+        for (number, epoch) in &change.arrived {
+            // A repair may name one that is not there, or one that another leader has replaced.
+            if rows.arrivals.get(number).is_some_and(|arrival| arrival.epoch == *epoch) {
+                rows.arrivals.remove(number);
+            }
+        }
+        let arrivals = change.arrivals.iter();
+        rows.arrivals.extend(arrivals.map(|arrival| (arrival.number, arrival.clone())));
         rows.seen = rows.seen.max(change.operation);
+        self.changed.send_replace(());
     }
 
     fn is_unknown(&self) -> bool {
@@ -277,6 +342,7 @@ impl LocalMap {
 
     fn forget(&self) {
         *self.rows.write().unwrap_or_else(PoisonError::into_inner) = None;
+        self.changed.send_replace(());
     }
 
     /// Reads all rows into memory and answers the version of the head. Called with `changing` held.

@@ -6,9 +6,9 @@ use bytes::{BufMut, Bytes};
 use lazuli_env::Id;
 use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result, Write, after_key};
 
-use super::{Garbage, Identity, Rows};
+use super::{Arrival, Garbage, Identity, LocalChange, Rows};
 use crate::layout::{self, Space};
-use crate::record::{decode, record_fields};
+use crate::record::{decode, encode, record_fields};
 use crate::{ContainerId, Epoch, Partition, PartitionId, ShardId};
 
 /// The format of a shard's keys and rows. A shard of a newer one is refused.
@@ -41,6 +41,17 @@ pub(super) fn applied_key(operation: u64) -> Bytes {
 
 pub(super) fn garbage_key(id: u64) -> Bytes {
     layout::key(ContainerId::SYSTEM, Space::GARBAGE, &id.to_be_bytes())
+}
+
+pub(super) fn arrival_key(number: u64, epoch: u64) -> Bytes {
+    let mut key = layout::start(ContainerId::SYSTEM, Space::ARRIVALS, 16);
+    key.put_u64(number);
+    key.put_u64(epoch);
+    key.freeze()
+}
+
+pub(super) fn progress_key(number: u64) -> Bytes {
+    layout::key(ContainerId::SYSTEM, Space::PROGRESS, &number.to_be_bytes())
 }
 
 pub(super) fn row_key(partition: PartitionId, epoch: Epoch) -> Bytes {
@@ -78,12 +89,31 @@ pub(super) async fn read_rows(reader: &dyn Reader) -> Result<Rows> {
         .into_iter()
         .map(|(_, row)| decode::<Partition>(row).map(|partition| (partition.id, partition)))
         .collect::<Result<BTreeMap<_, _>>>()?;
+    let arrivals = scan_all(reader, Space::ARRIVALS).await?;
+    let arrivals = arrivals
+        .into_iter()
+        .map(|(_, row)| decode::<Arrival>(row).map(|arrival| (arrival.number, arrival)))
+        .collect::<Result<BTreeMap<_, _>>>()?;
     let marks = KeyRange::prefix(layout::prefix(ContainerId::SYSTEM, Space::APPLIED));
     let last = reader.scan(&marks, Direction::Backward, PageLimit::items(1)).await?;
     let last = last.items.first().and_then(|(key, _)| key.split_last_chunk::<8>());
     let (_, head) = read_head(reader).await?;
     let seen = last.map_or(0, |(_, number)| u64::from_be_bytes(*number));
-    Ok(Rows { by_id, seen: seen.max(head.finished_below) })
+    Ok(Rows { by_id, arrivals, seen: seen.max(head.finished_below) })
+}
+
+/// Arrivals that come and go. How far one has come is forgotten with it, unless it only changes its leader.
+pub(super) fn arrival_writes(change: &LocalChange) -> Vec<Write> {
+    let mut writes = Vec::new();
+    for (number, epoch) in &change.arrived {
+        writes.push(Write::Delete(arrival_key(*number, *epoch)));
+        if change.arrivals.iter().all(|arrival| arrival.number != *number) {
+            writes.push(Write::Delete(progress_key(*number)));
+        }
+    }
+    let rows = change.arrivals.iter();
+    writes.extend(rows.map(|row| Write::Put(arrival_key(row.number, row.epoch), encode(row))));
+    writes
 }
 
 /// Deletions of the marks of operations that are finished everywhere, from where the last change left off.

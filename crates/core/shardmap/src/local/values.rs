@@ -28,6 +28,29 @@ pub struct Held {
     pub guard: Bytes,
     pub container: ContainerId,
     pub routes: KeyRange,
+    /// Whether what is written must be written down for a move.
+    pub is_sending: bool,
+}
+
+/// A partition on its way to a shard: what is copied there is guarded by this row, and nobody reads it yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The number of the move.
+    pub number: u64,
+    /// The job epoch of who leads it.
+    pub epoch: u64,
+    pub shard: ShardId,
+    pub container: ContainerId,
+    pub partition: PartitionId,
+    pub routes: KeyRange,
+}
+
+/// An arrival that is over, one way or the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    pub shard: ShardId,
+    pub number: u64,
+    pub epoch: u64,
 }
 
 /// Data that no partition of a shard owns any more, to be deleted in slices that are guarded by its row.
@@ -49,8 +72,13 @@ pub struct LocalChange {
     pub drops: Vec<(PartitionId, Epoch)>,
     pub puts: Vec<Partition>,
     pub garbage: Vec<Garbage>,
+    pub arrivals: Vec<Arrival>,
+    /// Arrivals that go: by number and job epoch.
+    pub arrived: Vec<(u64, u64)>,
     /// A repair, which replaces the rows of the partitions it names whatever their epochs, present or not.
     pub forced: bool,
 }
 
 record_fields!(Garbage { id, shard, container, routes });
+record_fields!(Arrival { number, epoch, shard, container, partition, routes });
+record_fields!(Arrived { shard, number, epoch });

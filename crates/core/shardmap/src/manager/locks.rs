@@ -85,7 +85,13 @@ impl Change for Unlock {
         if self.token.is_some() && entry.lock != self.token {
             return Err(not_held(self.partition).into());
         }
-        if entry.lock.is_some() {
+        if let Some(token) = entry.lock {
+            // What a move has locked is unlocked by its end, which sees to it that nothing is half open.
+            if draft.view().moves().await?.iter().any(|moving| moving.token == token) {
+                let message =
+                    format!("partition {} is on its way: cancel its move", self.partition);
+                return Err(Error::precondition("partition-moving", message).into());
+            }
             draft.set_lock(&entry, None);
         }
         Ok(())

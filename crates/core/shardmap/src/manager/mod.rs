@@ -14,6 +14,7 @@ mod containers;
 mod deletion;
 mod garbage;
 mod locks;
+mod moves;
 mod partitions;
 mod placing;
 mod shards;
@@ -30,6 +31,7 @@ use crate::{
 };
 
 pub use containers::{ContainerUpdate, Cuts, NewContainer};
+pub use moves::NewMove;
 pub use partitions::NewPartition;
 pub use shards::{Holdings, NewShard, ShardUpdate};
 
@@ -175,12 +177,15 @@ impl Manager {
         let oldest = oldest.map(|other| other.number).min().unwrap_or(operation.number);
         let here = operation.drops.iter().filter(|drop| drop.shard == shard);
         let puts = operation.puts.iter().map(|put| &put.partition);
+        let arrived = operation.arrived.iter().filter(|it| it.shard == shard);
         Ok(LocalChange {
             operation: operation.number,
             finished_below: oldest.min(operation.number),
             drops: here.map(|drop| (drop.partition, drop.epoch)).collect(),
             puts: puts.filter(|put| put.shard == shard).cloned().collect(),
             garbage: operation.garbage.iter().filter(|it| it.shard == shard).cloned().collect(),
+            arrivals: operation.arrivals.iter().filter(|it| it.shard == shard).cloned().collect(),
+            arrived: arrived.map(|it| (it.number, it.epoch)).collect(),
             forced: operation.forced,
         })
     }

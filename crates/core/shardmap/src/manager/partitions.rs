@@ -141,6 +141,14 @@ impl Change for SetState {
     async fn decide(&self, draft: &mut Draft) -> Decision<Partition> {
         let entry = known(draft.view(), self.partition).await?;
         let before = entry.partition;
+        if self.state.is_moving() {
+            let message = "only a move brings a partition into this state";
+            return Err(Error::invalid("state-of-moves", message).into());
+        }
+        if before.state.is_moving() && entry.lock.is_some() {
+            let message = format!("partition {} is on its way: cancel its move first", before.id);
+            return Err(Error::precondition("partition-moving", message).into());
+        }
         if before.state == self.state {
             return Ok(before);
         }

@@ -129,6 +129,10 @@ impl Change for RemoveShard {
             let message = format!("shard {} holds {held} partitions", shard.name);
             return Err(Error::precondition("shard-not-empty", message).into());
         }
+        if let Some(moving) = view.moves().await?.iter().find(|it| it.names(self.id)) {
+            let message = format!("move {} is not over yet", moving.number);
+            return Err(Error::precondition("shard-in-move", message).into());
+        }
         let garbage = view.garbage().await?;
         for garbage in garbage.iter().filter(|garbage| garbage.shard == self.id) {
             draft.drop_garbage(garbage);

@@ -33,6 +33,8 @@ impl Placed {
             PartitionState::Online => 0,
             PartitionState::ReadOnly => 1,
             PartitionState::Offline => 2,
+            PartitionState::Sending => 3,
+            PartitionState::Fenced => 4,
         };
         bytes
     }
@@ -46,6 +48,8 @@ impl Placed {
             state: match bytes.get_u8() {
                 0 => PartitionState::Online,
                 1 => PartitionState::ReadOnly,
+                3 => PartitionState::Sending,
+                4 => PartitionState::Fenced,
                 _ => PartitionState::Offline,
             },
         }

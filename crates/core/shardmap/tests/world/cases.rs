@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use lazuli_env::{BoxFuture, Id};
 use lazuli_shardmap::manager::{
-    ContainerUpdate, Cuts, Known, NewContainer, NewPartition, ShardUpdate,
+    ContainerUpdate, Cuts, Known, NewContainer, NewMove, NewPartition, ShardUpdate,
 };
-use lazuli_shardmap::{MapKind, PartitionState, ShardId};
+use lazuli_shardmap::{MapKind, Move, PartitionState, ShardId};
 use lazuli_store::{Error, Result};
 
 use super::{Disks, World, new_container, new_shard, text};
@@ -26,6 +26,33 @@ macro_rules! case {
 }
 
 pub fn cases() -> Vec<(&'static str, Run)> {
+    let mut cases = map_cases();
+    cases.extend(move_cases());
+    cases
+}
+
+fn move_cases() -> Vec<(&'static str, Run)> {
+    vec![
+        case!("begin a move", w => begin(w, "tenants", "lotte", TWO).await),
+        case!("begin the move of what is offline", w => begin(w, "tenants", "anna", TWO).await),
+        case!("take a move", w => w.manager.take_move(moving(w, "copied").await?.number).await),
+        case!("fence a move", w => w.manager.fence_move(&moving(w, "copied").await?).await),
+        case!("reopen a move", w => w.manager.reopen_move(moving(w, "fenced").await?.number).await),
+        case!("commit a move", w => w.manager.commit_move(&moving(w, "fenced").await?).await),
+        case!("cancel a move", w => w.manager.cancel_move(moving(w, "copied").await?.number).await),
+        case!("cancel a fenced move", w => {
+            w.manager.cancel_move(moving(w, "fenced").await?.number).await
+        }),
+        case!("clear a move", w => w.manager.clear_move(moving(w, "off").await?.number).await),
+        case!("let a move rest", w => {
+            w.manager.pause_move(moving(w, "copied").await?.number, true).await
+        }),
+        case!("end a move", w => w.manager.end_move(moving(w, "moved").await?.number).await),
+        case!("delete a container with moves", w => delete(w, "movers").await),
+    ]
+}
+
+fn map_cases() -> Vec<(&'static str, Run)> {
     vec![
         case!("add a shard", w => w.manager.add_shard(&new_shard("new")).await),
         case!("update a shard", w => w.manager.update_shard(&rename(w).await).await),
@@ -116,7 +143,38 @@ async fn state(w: &World, key: &str, state: PartitionState) -> Result<()> {
     w.manager.set_state((&partition).into(), state).await.map(|_| ())
 }
 
-/// Shards with three maps, a lock, a state and some garbage; a shard that holds nothing and one that is to be lost.
+async fn begin(w: &World, container: &str, key: &str, target: ShardId) -> Result<Move> {
+    let partition = Known::from(&w.find(container, key).await?);
+    let new = NewMove { partition, target, pause_limit_ms: 500, bytes_per_second: 0 };
+    w.manager.begin_move(new).await
+}
+
+/// The move of the partition of this key.
+async fn moving(w: &World, key: &str) -> Result<Move> {
+    let id = w.find("movers", key).await?.id;
+    let found = w.catalog().moves().await?.into_iter().find(|moving| moving.partition == id);
+    found.ok_or_else(|| Error::not_found("move-not-found", "no move of this partition"))
+}
+
+/// Partitions at every stage of a move.
+async fn begin_moves(world: &World) {
+    let movers = new_container("movers", MapKind::List, Cuts::Empty);
+    let movers = world.manager.create_container(&movers).await.unwrap();
+    let points =
+        ["copied", "fenced", "moved", "off"].map(|key| NewPartition::point(text(key), Some(ONE)));
+    world.manager.add_partitions(movers.id, &points).await.unwrap();
+    begin(world, "movers", "copied", TWO).await.unwrap();
+    for key in ["fenced", "moved"] {
+        let begun = begin(world, "movers", key, TWO).await.unwrap();
+        world.manager.fence_move(&begun).await.unwrap();
+    }
+    let off = begin(world, "movers", "off", TWO).await.unwrap();
+    world.manager.cancel_move(off.number).await.unwrap();
+    let moved = moving(world, "moved").await.unwrap();
+    world.manager.commit_move(&moved).await.unwrap();
+}
+
+/// Shards with four maps, a lock, a state, moves and some garbage; a shard that holds nothing and one that is to be lost.
 pub async fn prepared() -> Arc<Disks> {
     let world = World::new().await;
     for name in ["one", "two", "spare", "lost"] {
@@ -144,6 +202,7 @@ pub async fn prepared() -> Arc<Disks> {
     let zora = world.at("tenants", "zora").await;
     world.manager.delete_partition((&zora).into()).await.unwrap();
     state(&world, "z", PartitionState::Offline).await.unwrap();
+    begin_moves(&world).await;
     world.check().await;
     world.disks
 }

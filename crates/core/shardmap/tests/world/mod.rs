@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use lazuli_env::Env;
+use lazuli_env::{Env, Id};
 use lazuli_shardmap::catalog::Entry;
 use lazuli_shardmap::manager::{Cuts, LocalMaps, Manager, NewContainer, NewPartition, NewShard};
 use lazuli_shardmap::{
     Catalog, Container, ContainerId, Garbage, Identity, KeyPart, KeySchema, KeyType, LocalMap,
-    MapKind, Partition, Policies, Shard, ShardId,
+    MapKind, Move, MoveStage, Partition, Policies, Shard, ShardId,
 };
 use lazuli_store::faulty::{Fault, FaultyStore, Plan};
 use lazuli_store::mem::MemStore;
@@ -251,6 +251,14 @@ impl World {
             truth.entries.extend(self.entries(container.id).await);
             truth.containers.push(Container { version: 0, ..container });
         }
+        let unknown = Id::from_bytes([0; 16]);
+        for moving in catalog.moves().await.unwrap() {
+            for entry in truth.entries.iter_mut().filter(|it| it.lock == Some(moving.token)) {
+                entry.lock = Some(unknown);
+            }
+            // What chance, time and the number of tries decide is not part of the truth.
+            truth.moves.push(Move { number: 0, token: unknown, begun_ms: 0, ..moving });
+        }
         truth
     }
 
@@ -272,7 +280,7 @@ impl World {
             self.check_tiles(container.id).await;
         }
         let mut on_shards = Vec::new();
-        let mut garbage = Vec::new();
+        let (mut garbage, mut arrivals) = (Vec::new(), Vec::new());
         for shard in &truth.shards {
             if !self.shards.open.lock().unwrap().contains_key(&shard.id) {
                 self.start_shard(shard).await;
@@ -281,6 +289,7 @@ impl World {
             assert!(local.seen().unwrap() <= self.catalog().version().await.unwrap());
             on_shards.extend(local.partitions().unwrap());
             garbage.extend(local.garbage().await.unwrap());
+            arrivals.extend(local.arrivals().unwrap());
             let held = self.catalog().partition_count(shard.id).await.unwrap();
             assert_eq!(held, local.partitions().unwrap().len() as u64, "the count is right");
             let listed = self.catalog().partitions_on(shard.id, usize::MAX).await.unwrap();
@@ -294,6 +303,21 @@ impl World {
         known.sort_by_key(|it| it.id);
         garbage.sort_by_key(|it| it.id);
         assert_eq!(known, garbage, "the catalog and the shards agree on garbage");
+        let moves = self.catalog().moves().await.unwrap();
+        let expects = |it: &&Move| it.is_open() || it.stage == MoveStage::Cancelled;
+        let open = moves.iter().filter(expects);
+        let open: BTreeSet<_> = open.map(|it| (it.number, it.epoch, it.target)).collect();
+        let arrivals = arrivals.iter().map(|it| (it.number, it.epoch, it.shard));
+        assert_eq!(open, arrivals.collect(), "the catalog and the shards agree on arrivals");
+    }
+
+    /// Calls off every move that can be, so that their partitions may be changed.
+    pub async fn call_off_moves(&self) {
+        for moving in self.catalog().moves().await.unwrap() {
+            if moving.is_open() {
+                self.manager.cancel_move(moving.number).await.unwrap();
+            }
+        }
     }
 
     async fn check_tiles(&self, container: ContainerId) {
@@ -312,6 +336,7 @@ pub struct Truth {
     pub containers: Vec<Container>,
     pub entries: Vec<Entry>,
     pub garbage: Vec<Garbage>,
+    pub moves: Vec<Move>,
 }
 
 pub fn new_shard(name: &str) -> NewShard {

@@ -1,0 +1,260 @@
+//! One engine leading one move, from wherever it stands to its commit.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use lazuli_shardmap::Move;
+use lazuli_shardmap::local::LocalMap;
+use lazuli_store::{Error, Result, Write};
+
+use super::status::{self, MoveStatus, Phase, Progress};
+use crate::engine::Engine;
+use crate::recount::recount;
+use crate::shard::LiveShard;
+use crate::stats::Counts;
+
+/// Commits that lie between fence and opening, beside those of the last pass: by them the pause is predicted.
+const COMMITS_OF_A_PAUSE: u32 = 8;
+/// How long catching up rests when a pass was too long for the fence to be set.
+const BREATHER: Duration = Duration::from_millis(50);
+const BREATHER_MAX: Duration = Duration::from_secs(2);
+
+pub(super) struct Mover<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) moving: Move,
+    pub(super) source: Arc<LiveShard>,
+    pub(super) target: Arc<LiveShard>,
+    pub(super) progress: Progress,
+    pub(super) status: &'a Arc<Mutex<MoveStatus>>,
+    /// How long a commit on the target took, lately.
+    pub(super) commit_time: Duration,
+}
+
+/// How a look at the catalog's row ended.
+enum Look {
+    GoOn,
+    Rest,
+    /// Somebody has called it off.
+    Closed(Move),
+}
+
+impl<'a> Mover<'a> {
+    pub(super) async fn open(
+        engine: &'a Engine,
+        moving: Move,
+        status: &'a Arc<Mutex<MoveStatus>>,
+    ) -> Result<Self> {
+        let source = engine.shards.get(moving.source)?;
+        let target = engine.shards.get(moving.target)?;
+        let row = target.store.snapshot().get(&LocalMap::progress_key(moving.number)).await?;
+        let progress = row.map(Progress::decode).transpose()?.unwrap_or_default();
+        let commit_time = Duration::ZERO;
+        Ok(Self { engine, moving, source, target, progress, status, commit_time })
+    }
+
+    /// Leads the move until the target owns the partition, or until it was called off: the move as it is then. None if it
+    /// is to rest.
+    pub(super) async fn run(mut self) -> Result<Option<Move>> {
+        let outcome = self.run_steps().await;
+        match &outcome {
+            Err(error) if is_lost(error) => {
+                // The partition is gone or has changed under the move: there is nothing left to be moved.
+                let (manager, number) = (self.engine.manager.clone(), self.moving.number);
+                let cancelled = manager.cancel_move(number).await;
+                return cancelled.map(Some).map_err(|_| error.clone());
+            }
+            Err(error) => status::lock(self.status).trouble = Some(error.clone()),
+            Ok(_) => {}
+        }
+        outcome
+    }
+
+    async fn run_steps(&mut self) -> Result<Option<Move>> {
+        self.say(Phase::Copying);
+        self.expect_bytes().await;
+        if let Some(rest) = self.copy().await? {
+            return Ok(rest);
+        }
+        let mut breather = BREATHER;
+        loop {
+            if let Some(rest) = self.look().await? {
+                return Ok(rest);
+            }
+            self.say(Phase::CatchingUp);
+            let pass = self.pass(None).await?;
+            if !self.progress.is_verified {
+                self.say(Phase::Verifying);
+                self.verify(&*pass.snapshot).await?;
+                self.make_figures_exact().await;
+                continue;
+            }
+            let predicted = pass.time * 2 + self.commit_time * COMMITS_OF_A_PAUSE;
+            {
+                let mut status = status::lock(self.status);
+                status.lag = pass.changes;
+                status.pause_predicted = Some(predicted);
+            }
+            if predicted > self.pause_limit() {
+                self.engine.env.clock.sleep(breather).await;
+                breather = (breather * 2).min(BREATHER_MAX);
+                continue;
+            }
+            if let Some(arrived) = self.fence_and_commit().await? {
+                return Ok(Some(arrived));
+            }
+        }
+    }
+
+    /// Reads the catalog's row: whether to go on. The outer option says whether to stop; the inner one is what `run` then
+    /// answers.
+    pub(super) async fn look(&self) -> Result<Option<Option<Move>>> {
+        Ok(match self.look_at_row().await? {
+            Look::GoOn => None,
+            Look::Rest => Some(None),
+            Look::Closed(moving) => Some(Some(moving)),
+        })
+    }
+
+    async fn look_at_row(&self) -> Result<Look> {
+        let number = self.moving.number;
+        let row = self.engine.manager.catalog().moving(number).await?;
+        let missing = || Error::not_found("move-not-found", format!("there is no move {number}"));
+        let row = row.ok_or_else(missing)?;
+        if !row.is_open() {
+            return Ok(Look::Closed(row));
+        }
+        if row.epoch != self.moving.epoch {
+            let message = format!("another one leads move {number} now");
+            return Err(Error::precondition("move-taken", message));
+        }
+        Ok(if row.is_paused { Look::Rest } else { Look::GoOn })
+    }
+
+    /// None if the fence stood for too long and was taken down.
+    async fn fence_and_commit(&mut self) -> Result<Option<Move>> {
+        let began = self.engine.env.clock.uptime();
+        let (manager, moving) = (self.engine.manager.clone(), self.moving.clone());
+        let fenced = self.engine.to_the_end(async move { manager.fence_move(&moving).await });
+        self.moving = fenced.await?;
+        self.say(Phase::Fenced);
+        let deadline = began + self.pause_limit();
+        let passed = self.pass(Some(deadline)).await;
+        let is_late = || self.engine.env.clock.uptime() > deadline;
+        match passed {
+            Ok(_) if !is_late() => {}
+            // The fence must not stand while nobody knows how to go on.
+            outcome => {
+                self.reopen().await?;
+                outcome?;
+                return Ok(None);
+            }
+        }
+        match self.commit().await {
+            Ok(arrived) => {
+                self.count_pause(self.engine.env.clock.uptime().saturating_sub(began));
+                Ok(Some(arrived))
+            }
+            Err(error) => {
+                // If it was decided all the same, this is refused, and the next look finds the partition arrived.
+                let _ = self.reopen().await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn reopen(&mut self) -> Result<()> {
+        let (manager, number) = (self.engine.manager.clone(), self.moving.number);
+        let open = self.engine.to_the_end(async move { manager.reopen_move(number).await });
+        self.moving = open.await?;
+        self.engine.moves.counters.reopened.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Hands the partition over, with its figures and its clock.
+    async fn commit(&mut self) -> Result<Move> {
+        let id = self.moving.partition;
+        let row = self.source.store.snapshot().get(&Counts::key(id)).await?;
+        let mut counts = row.map(Counts::decode).transpose()?.unwrap_or_default();
+        counts.last_lsn = counts.last_lsn.max(self.source.lsns.latest());
+        self.write(vec![Write::Put(Counts::key(id), counts.encode())]).await?;
+        self.target.lsns.push_past(counts.last_lsn);
+        self.target.note_expiring([self.moving.container].into_iter());
+        let (manager, moving) = (self.engine.manager.clone(), self.moving.clone());
+        let arrived = self.engine.to_the_end(async move { manager.commit_move(&moving).await });
+        let arrived = arrived.await?;
+        self.engine.moves.counters.arrived.fetch_add(1, Ordering::Relaxed);
+        Ok(arrived)
+    }
+
+    fn count_pause(&self, pause: Duration) {
+        let micros = u64::try_from(pause.as_micros()).unwrap_or(u64::MAX);
+        let counters = &self.engine.moves.counters;
+        counters.pause_longest_us.fetch_max(micros, Ordering::Relaxed);
+        counters.pause_total_us.fetch_add(micros, Ordering::Relaxed);
+        status::lock(self.status).pause_predicted = Some(pause);
+    }
+
+    /// Figures that are estimates would go on being estimates on the other side.
+    async fn make_figures_exact(&self) {
+        let id = self.moving.partition;
+        let row = self.source.store.snapshot().get(&Counts::key(id)).await;
+        let is_exact =
+            matches!(row.map(|row| row.map(Counts::decode)), Ok(Some(Ok(it))) if it.exact);
+        if !is_exact {
+            // Where that is not possible now, the target counts when it needs them.
+            let _ = recount(&self.source, id).await;
+        }
+    }
+
+    /// Writes to the target, with how far the move has come, unless another one leads it.
+    pub(super) async fn write(&mut self, mut writes: Vec<Write>) -> Result<()> {
+        let Move { number, epoch, .. } = self.moving;
+        writes.push(Write::Put(LocalMap::progress_key(number), self.progress.encode()));
+        let began = self.engine.env.clock.uptime();
+        let guard = LocalMap::arrival_guard(number, epoch);
+        let txn = self.target.store.begin(vec![guard]).await.map_err(refused)?;
+        txn.commit(writes).await.map_err(refused)?;
+        let took = self.engine.env.clock.uptime().saturating_sub(began);
+        // The worst lately, so that one quick commit does not make a promise.
+        self.commit_time = took.max(self.commit_time * 3 / 4);
+        Ok(())
+    }
+
+    pub(super) fn pause_limit(&self) -> Duration {
+        Duration::from_millis(self.moving.pause_limit_ms)
+    }
+
+    pub(super) fn say(&self, phase: Phase) {
+        let mut status = status::lock(self.status);
+        status.moving = self.moving.clone();
+        status.phase = phase;
+        status.items = self.progress.items;
+        status.bytes = self.progress.bytes;
+    }
+
+    async fn expect_bytes(&self) {
+        let key: Bytes = Counts::key(self.moving.partition);
+        if let Ok(Some(row)) = self.source.store.snapshot().get(&key).await
+            && let Ok(counts) = Counts::decode(row)
+        {
+            status::lock(self.status).bytes_expected = counts.bytes;
+        }
+    }
+}
+
+/// A guard that is gone means that another one leads the move, or that it is over.
+fn refused(error: Error) -> Error {
+    match error.is_moved() {
+        true => Error::precondition("move-taken", "another one leads this move now, or it is over"),
+        false => error,
+    }
+}
+
+fn is_lost(error: &Error) -> bool {
+    matches!(
+        error.code(),
+        "partition-not-found" | "container-not-found" | "partition-changed" | "lock-not-held"
+    )
+}

@@ -1,0 +1,193 @@
+//! How a move stands: what is durable beside the data, what is told to people while it runs, what is remembered of it.
+
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use lazuli_shardmap::record::Record;
+use lazuli_shardmap::{Move, MoveStage};
+use lazuli_store::{Error, Result};
+
+pub(super) fn lock(status: &Mutex<MoveStatus>) -> MutexGuard<'_, MoveStatus> {
+    status.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// What a move is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Waits for its turn, or until somebody lets it go on.
+    Waiting,
+    Copying,
+    CatchingUp,
+    Verifying,
+    Fenced,
+    /// The partition has arrived; what it left behind is being deleted.
+    Retiring,
+    /// It was called off; what was copied is being deleted.
+    CleaningUp,
+}
+
+/// A move as an operator sees it.
+#[derive(Clone, Debug)]
+pub struct MoveStatus {
+    pub moving: Move,
+    pub phase: Phase,
+    /// Copied so far, and how much there was when the copy began.
+    pub items: u64,
+    pub bytes: u64,
+    pub bytes_expected: u64,
+    /// Bytes copied a second, by this engine.
+    pub rate: u64,
+    /// Changes that the last pass of catching up brought over.
+    pub lag: u64,
+    /// For how long writers would have to wait, judged by the last pass.
+    pub pause_predicted: Option<Duration>,
+    /// What kept it from going on, the last time.
+    pub trouble: Option<Error>,
+}
+
+impl MoveStatus {
+    pub(crate) fn at_rest(moving: Move) -> Self {
+        let phase = match moving.stage {
+            MoveStage::Copying => Phase::Waiting,
+            MoveStage::Fenced => Phase::Fenced,
+            MoveStage::Arrived => Phase::Retiring,
+            MoveStage::Cancelled | MoveStage::Cleared => Phase::CleaningUp,
+        };
+        Self {
+            moving,
+            phase,
+            items: 0,
+            bytes: 0,
+            bytes_expected: 0,
+            rate: 0,
+            lag: 0,
+            pause_predicted: None,
+            trouble: None,
+        }
+    }
+}
+
+/// What moves have done since the engine began.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MoveStats {
+    pub under_way: usize,
+    pub begun: u64,
+    pub arrived: u64,
+    pub cancelled: u64,
+    /// How often a fence stood for too long and was taken down again.
+    pub reopened: u64,
+    /// Writes that had to wait for a fence.
+    pub fenced_writes: u64,
+    /// How often a move was given up for the moment and tried again.
+    pub retries: u64,
+    pub bytes: u64,
+    pub pause_longest: Duration,
+    pub pause_total: Duration,
+}
+
+/// How a move ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Arrived,
+    Cancelled,
+}
+
+/// What is remembered of a move that is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished {
+    pub moving: Move,
+    pub outcome: Outcome,
+    pub ended_ms: u64,
+    /// For how long writers had to wait, if the engine that finished it knows.
+    pub pause: Option<Duration>,
+    pub bytes: u64,
+}
+
+impl Record for Finished {
+    fn write(&self, out: &mut BytesMut) {
+        self.moving.write(out);
+        self.ended_ms.write(out);
+        let pause = self.pause.map(|pause| u64::try_from(pause.as_micros()).unwrap_or(u64::MAX));
+        pause.write(out);
+        self.bytes.write(out);
+    }
+
+    fn read(input: &mut Bytes) -> Result<Self> {
+        let moving = Move::read(input)?;
+        let outcome = match moving.stage {
+            MoveStage::Arrived => Outcome::Arrived,
+            _ => Outcome::Cancelled,
+        };
+        let ended_ms = u64::read(input)?;
+        let pause = Option::<u64>::read(input)?.map(Duration::from_micros);
+        Ok(Self { moving, outcome, ended_ms, pause, bytes: u64::read(input)? })
+    }
+}
+
+/// How far the data has come: the row `0 | PROGRESS | move` on the target, written in the same commits as the data.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// The last key that was copied; none before the first.
+    pub(crate) copied_to: Bytes,
+    pub(crate) is_copied: bool,
+    /// Whether source and target were found equal after the copy.
+    pub(crate) is_verified: bool,
+    /// The last row of the space `MOVING` that was brought over.
+    pub(crate) position: Bytes,
+    pub(crate) items: u64,
+    pub(crate) bytes: u64,
+}
+
+const PROGRESS_FORMAT: u8 = 1;
+
+impl Progress {
+    pub(crate) fn encode(&self) -> Bytes {
+        let mut out = BytesMut::new();
+        out.put_u8(PROGRESS_FORMAT);
+        self.copied_to.write(&mut out);
+        self.is_copied.write(&mut out);
+        self.is_verified.write(&mut out);
+        self.position.write(&mut out);
+        self.items.write(&mut out);
+        self.bytes.write(&mut out);
+        out.freeze()
+    }
+
+    pub(crate) fn decode(mut row: Bytes) -> Result<Self> {
+        if row.is_empty() || row.get_u8() != PROGRESS_FORMAT {
+            return Err(Error::corrupt("bad-progress", "the progress of a move does not decode"));
+        }
+        let input = &mut row;
+        Ok(Self {
+            copied_to: Bytes::read(input)?,
+            is_copied: bool::read(input)?,
+            is_verified: bool::read(input)?,
+            position: Bytes::read(input)?,
+            items: u64::read(input)?,
+            bytes: u64::read(input)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_survives_its_row_and_damage_is_refused() {
+        let progress = Progress {
+            copied_to: "key".into(),
+            is_copied: true,
+            is_verified: false,
+            position: "position".into(),
+            items: 3,
+            bytes: 99,
+        };
+        let row = progress.encode();
+        assert_eq!(Progress::decode(row.clone()).unwrap(), progress);
+        for length in 0..row.len() {
+            assert!(Progress::decode(row.slice(..length)).is_err());
+        }
+    }
+}
