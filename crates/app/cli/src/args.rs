@@ -2,6 +2,7 @@
 
 pub(crate) mod blob;
 pub(crate) mod service;
+pub(crate) mod simulate;
 pub(crate) mod table;
 
 use std::path::PathBuf;
@@ -77,6 +78,9 @@ pub(crate) enum Command {
     },
     /// Say what the traffic so far shows about the choice of keys, and what to do
     Advise(#[command(flatten)] Target),
+    /// Run the balancer on a described fleet in virtual time, and print how even it becomes
+    #[command(after_help = simulate::AFTER_HELP)]
+    Simulate(simulate::Simulate),
     /// Print the version
     Version,
 }

@@ -27,7 +27,7 @@ impl Fleet {
                     self.partitions.push(partition);
                 }
                 Some(Action::Split(split)) => {
-                    self.partitions.extend(pieces(&partition, split, now_ms, &mut fresh));
+                    self.partitions.extend(pieces(&partition, split, &mut fresh));
                 }
                 Some(Action::Merge(merge)) => match old.next_if(|right| right.id == merge.right) {
                     Some(right) => {
@@ -51,7 +51,6 @@ fn subject(action: &Action) -> PartitionId {
 fn pieces(
     whole: &PartitionFigures,
     split: &Split,
-    now_ms: u64,
     fresh: &mut impl FnMut() -> PartitionId,
 ) -> Vec<PartitionFigures> {
     let last = split.pieces.len().saturating_sub(1);
@@ -61,7 +60,7 @@ fn pieces(
         shardlets: piece.shardlets,
         hot_share: piece.hot_share,
         joins_next: at < last || whole.joins_next,
-        changed_at_ms: Some(now_ms),
+        changed_at_ms: None,
         ..whole.clone()
     });
     pieces.collect()

@@ -43,6 +43,8 @@ pub(crate) struct Board<'a> {
     held: Vec<bool>,
     /// Of these, those that only rest: they go where they must.
     resting: Vec<bool>,
+    /// Shards on which something is cut. The next plan moves the pieces, so nothing else has to go.
+    cutting: Vec<bool>,
     totals: Vec<[f64; 3]>,
     /// The mean load per capacity of the whole fleet.
     scale: [f64; 3],
@@ -71,6 +73,7 @@ impl<'a> Board<'a> {
             home: Vec::with_capacity(fleet.partitions.len()),
             held: Vec::with_capacity(fleet.partitions.len()),
             resting: Vec::with_capacity(fleet.partitions.len()),
+            cutting: vec![false; fleet.shards.len()],
             totals: Vec::new(),
             scale: [0.0; 3],
             actions: Vec::new(),
@@ -178,6 +181,16 @@ impl<'a> Board<'a> {
 
     pub(crate) fn hold(&mut self, partition: usize) {
         self.held[partition] = true;
+    }
+
+    /// Keeps a partition that is cut, and its shard, as they are for the rest of this plan.
+    pub(crate) fn cut(&mut self, partition: usize) {
+        self.hold(partition);
+        self.cutting[self.home[partition]] = true;
+    }
+
+    pub(crate) fn is_cutting(&self, shard: usize) -> bool {
+        self.cutting[shard]
     }
 
     pub(crate) fn is_full(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::board::Board;
 use crate::plan::{Action, Cut, Left, Piece, Split};
-use crate::{Load, PartitionFigures, Settings, ShardState};
+use crate::{Goal, Load, PartitionFigures, ShardState};
 
 /// The share of its busiest shardlet above which a partition is as good as nothing else.
 const ALONE_SHARE: f64 = 0.95;
@@ -19,21 +19,61 @@ impl Board<'_> {
             if !self.is_free(at) {
                 continue;
             }
-            match verdict(partition, self.settings) {
+            match self.verdict(at) {
                 Verdict::Fine => {}
                 Verdict::Leave(left) => self.note(at, left),
-                // What has to leave its shard leaves it whole and is cut where it arrives.
-                Verdict::Cut(_)
-                    if self.fleet.shards[self.home[at]].state == ShardState::Draining => {}
                 Verdict::Cut(cut) => {
                     let pieces = pieces(partition, cut);
                     let split =
                         Split { partition: partition.id, shard: partition.shard, cut, pieces };
-                    self.hold(at);
+                    self.cut(at);
                     self.act(Action::Split(split));
                 }
             }
         }
+    }
+
+    fn verdict(&self, at: usize) -> Verdict {
+        let partition = &self.fleet.partitions[at];
+        // What has to leave its shard leaves it whole and is cut where it arrives.
+        if self.fleet.shards[self.home[at]].state != ShardState::Online {
+            return Verdict::Fine;
+        }
+        let single = partition.shardlets.is_some_and(|count| count <= 1);
+        let hot = partition.hot_share.unwrap_or(0.0);
+        let load = &partition.load;
+        if load.requests > self.settings.split_requests || self.is_coarse(at, Goal::Requests) {
+            return if single || hot >= ALONE_SHARE {
+                Verdict::Leave(Left::HotShardlet)
+            } else if hot >= self.settings.hot_share {
+                Verdict::Cut(Cut::HotShardlet)
+            } else {
+                Verdict::Cut(Cut::Requests)
+            };
+        }
+        let large = load.bytes > self.settings.split_bytes
+            || self.is_coarse(at, Goal::Bytes)
+            || self.is_coarse(at, Goal::Items);
+        match large {
+            false => Verdict::Fine,
+            true if single => Verdict::Leave(Left::OneShardlet),
+            true => Verdict::Cut(Cut::Bytes),
+        }
+    }
+
+    /// Whether it is so large a part of its shard, which has too much, that moving it would only move the problem.
+    fn is_coarse(&self, at: usize, goal: Goal) -> bool {
+        let (home, load) = (self.home[at], self.fleet.partitions[at].load.of(goal));
+        // Smaller pieces would be merged again.
+        let merged = match goal {
+            Goal::Bytes => self.settings.merge_bytes as f64,
+            Goal::Requests => self.settings.merge_requests,
+            Goal::Items => 0.0,
+        };
+        self.goals.contains(&goal)
+            && load > self.whole(home, goal) * self.settings.split_share
+            && load > 2.0 * f64::max(self.settings.floor.of(goal), merged)
+            && self.is_too_full(home, self.group_of(at), goal, &mut false)
     }
 }
 
@@ -41,25 +81,6 @@ enum Verdict {
     Fine,
     Cut(Cut),
     Leave(Left),
-}
-
-fn verdict(partition: &PartitionFigures, settings: &Settings) -> Verdict {
-    let single = partition.shardlets.is_some_and(|count| count <= 1);
-    let hot = partition.hot_share.unwrap_or(0.0);
-    if partition.load.requests > settings.split_requests {
-        return if single || hot >= ALONE_SHARE {
-            Verdict::Leave(Left::HotShardlet)
-        } else if hot >= settings.hot_share {
-            Verdict::Cut(Cut::HotShardlet)
-        } else {
-            Verdict::Cut(Cut::Requests)
-        };
-    }
-    match partition.load.bytes > settings.split_bytes {
-        false => Verdict::Fine,
-        true if single => Verdict::Leave(Left::OneShardlet),
-        true => Verdict::Cut(Cut::Bytes),
-    }
 }
 
 fn pieces(partition: &PartitionFigures, cut: Cut) -> Vec<Piece> {

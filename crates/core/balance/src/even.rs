@@ -108,6 +108,9 @@ impl Board<'_> {
         residents: &mut Residents,
         begun: &mut Begun,
     ) -> Option<Candidate> {
+        if self.is_cutting(from) {
+            return None;
+        }
         let mut goals = self.goals.clone();
         goals.sort_by(|a, b| self.level(from, *b).total_cmp(&self.level(from, *a)));
         for goal in goals {
@@ -145,7 +148,9 @@ impl Board<'_> {
                     continue;
                 }
                 let sources = group.order(goal).iter().rev().map(|(_, from)| *from);
-                let sources = sources.filter(|from| *from != to).take(SOURCES_TRIED);
+                let sources = sources
+                    .filter(|from| *from != to && !self.is_cutting(*from))
+                    .take(SOURCES_TRIED);
                 for from in
                     sources.take_while(|it| self.level(*it, goal) > group.mean[goal as usize])
                 {
@@ -161,7 +166,13 @@ impl Board<'_> {
         None
     }
 
-    fn is_too_full(&self, shard: usize, group: usize, goal: Goal, begun: &mut bool) -> bool {
+    pub(crate) fn is_too_full(
+        &self,
+        shard: usize,
+        group: usize,
+        goal: Goal,
+        begun: &mut bool,
+    ) -> bool {
         let mean = self.groups[group].mean[goal as usize];
         let (level, band) = (self.level(shard, goal), self.settings.band);
         let excess = (level - mean) * self.whole(shard, goal);

@@ -122,7 +122,8 @@ pub struct PartitionFigures {
     pub moving_to: Option<ShardId>,
     /// Something else is done with it, so it is left alone.
     pub locked: bool,
-    /// When it was last moved, split or merged, in milliseconds since 1970. It rests from then on.
+    /// When it was last moved or merged, in milliseconds since 1970. It rests from then on, except from what must be.
+    /// The pieces of a split do not rest: they are what is to be moved.
     pub changed_at_ms: Option<u64>,
 }
 

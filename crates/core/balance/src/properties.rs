@@ -58,7 +58,7 @@ fn no_plan_breaks_a_rule_or_touches_what_is_busy() {
 fn by_no_goal_is_the_fullest_shard_fuller_than_before_and_outside_of_the_band() {
     for seed in 0..SEEDS {
         let fleet = Draw(seed).plain();
-        let settings = Settings { merge_bytes: 0, ..Settings::default() };
+        let settings = Settings { split_share: f64::INFINITY, ..Settings::default() };
         let plan = plan(&fleet, &settings, NOW_MS);
         for goal in [Goal::Bytes, Goal::Requests] {
             let [before, after] =
@@ -87,7 +87,9 @@ fn the_prediction_is_what_comes_of_it_and_nothing_is_lost() {
 fn planning_again_on_what_comes_of_a_plan_finds_nothing_to_move() {
     for seed in 0..SEEDS {
         let mut fleet = Draw(seed).plain();
-        let plan_now = |fleet: &Fleet| plan(fleet, &Settings::default(), NOW_MS);
+        // What is cut is moved by the next plan.
+        let settings = Settings { split_share: f64::INFINITY, ..Settings::default() };
+        let plan_now = |fleet: &Fleet| plan(fleet, &settings, NOW_MS);
         let first = plan_now(&fleet);
         fleet.apply(&first.actions, NOW_MS);
         assert_eq!(plan_now(&fleet).actions, [], "seed {seed}");

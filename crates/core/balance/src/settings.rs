@@ -50,12 +50,15 @@ pub struct Settings {
     pub gain_min: f64,
     /// Differences from the mean up to this are not worth a move, however large a part of the mean they are.
     pub floor: Load,
-    /// How long a partition rests after it was moved, split or merged.
+    /// How long a partition rests after it was moved or merged.
     pub rest_ms: u64,
     /// A partition with more bytes than this is split.
     pub split_bytes: u64,
     /// A partition with more requests per second than this is split.
     pub split_requests: f64,
+    /// A partition that alone is more than this part of what a shard carries on average is too coarse to even out. It is
+    /// split as well where its shard is outside of the band; infinity means never.
+    pub split_share: f64,
     /// A shardlet with this share of its partition's requests is what makes it hot: it is isolated, not split around.
     pub hot_share: f64,
     /// Neighbours that have no more bytes than this together are merged; zero means never.
@@ -84,9 +87,10 @@ impl Default for Settings {
             band: 0.10,
             gain_min: 0.5,
             floor: Load { bytes: 64 * MIB, requests: 10.0, items: 100_000 },
-            rest_ms: 60 * MINUTE_MS,
+            rest_ms: 10 * MINUTE_MS,
             split_bytes: 10 * GIB,
             split_requests: 2_000.0,
+            split_share: 0.25,
             hot_share: 0.5,
             merge_bytes: 64 * MIB,
             merge_requests: 1.0,
@@ -118,6 +122,7 @@ impl Settings {
             (self.hot_share > 0.0 && self.hot_share <= 1.0, "the hot share is between 0 and 1"),
             (self.split_bytes > 0, "partitions are split at a size above 0"),
             (self.split_requests > 0.0, "partitions are split at a load above 0"),
+            (self.split_share > 0.0, "partitions are split at a share above 0"),
             (part(self.merge_requests), "the load up to which is merged is a number from 0 up"),
             // Otherwise what was split would be merged again, and so on for ever.
             (self.merge_bytes <= self.split_bytes / 2, "merged is up to half the size of splits"),

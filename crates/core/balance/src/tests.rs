@@ -30,8 +30,13 @@ fn fleet(shards: &[&[Load]]) -> Fleet {
     fleet
 }
 
+/// The defaults, but partitions are split by size and load alone.
+fn settings() -> Settings {
+    Settings { split_share: f64::INFINITY, ..Settings::default() }
+}
+
 fn planned(fleet: &Fleet) -> Plan {
-    plan(fleet, &Settings::default(), NOW_MS)
+    plan(fleet, &settings(), NOW_MS)
 }
 
 fn moves(plan: &Plan) -> Vec<(u64, u32, u32, Why)> {
@@ -121,10 +126,10 @@ fn goals_count_by_their_weights() {
     assert!(mixed.iter().all(|it| (4_500..=5_500).contains(&(it.bytes / MIB))), "{mixed:?}");
     assert!(mixed.iter().all(|it| (450.0..=550.0).contains(&it.requests)), "{mixed:?}");
     let weights = Weights { bytes: 1.0, requests: 0.0, items: 0.0 };
-    let bytes = plan(&fleet, &Settings { weights, ..Settings::default() }, NOW_MS);
+    let bytes = plan(&fleet, &Settings { weights, ..settings() }, NOW_MS);
     assert!(moves(&bytes).iter().all(|it| it.3 == Why::Even(Goal::Bytes) && it.1 == 1));
     let weights = Weights { bytes: 0.0, requests: 0.0, items: 1.0 };
-    let items = plan(&fleet, &Settings { weights, ..Settings::default() }, NOW_MS);
+    let items = plan(&fleet, &Settings { weights, ..settings() }, NOW_MS);
     assert!(moves(&items).iter().all(|it| it.3 == Why::Even(Goal::Items) && it.1 == 1));
 }
 
@@ -253,6 +258,35 @@ fn a_hot_shardlet_is_isolated_and_then_left() {
     }
     let plan = single(load(20_000, 1.0), Some(1), None);
     assert_eq!((&plan.actions[..], &plan.notes[..]), (&[][..], &note(Left::OneShardlet)[..]));
+}
+
+#[test]
+fn what_is_too_coarse_to_even_out_is_cut_until_it_is_not() {
+    let mut fleet = fleet(&[&[load(9_000, 100.0)], &[], &[load(100, 1.0)]]);
+    let defaults = Settings::default();
+    let mut plans = 0;
+    loop {
+        let next = plan(&fleet, &defaults, NOW_MS);
+        if next.actions.is_empty() {
+            break;
+        }
+        fleet.apply(&next.actions, NOW_MS);
+        plans += 1;
+        assert!(plans < 10, "{next:?}");
+    }
+    for load in fleet.loads() {
+        assert!((2_700..=3_400).contains(&(load.bytes / MIB)), "{:?}", fleet.loads());
+    }
+    // What is even as it is may be as coarse as it likes.
+    let even = self::fleet(&[&[load(9_000, 100.0)], &[load(9_000, 100.0)]]);
+    assert_eq!(plan(&even, &defaults, NOW_MS).actions, []);
+}
+
+#[test]
+fn nothing_else_leaves_a_shard_whose_load_is_being_cut() {
+    let full = [load(100, 5_000.0), load(100, 100.0), load(100, 100.0)];
+    let plan = planned(&fleet(&[&full, &[load(300, 10.0)]]));
+    assert!(matches!(&plan.actions[..], [Action::Split(_)]), "{plan:?}");
 }
 
 #[test]

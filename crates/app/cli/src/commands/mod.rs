@@ -9,6 +9,7 @@ mod map;
 mod remote;
 mod serve;
 mod shard;
+mod simulate;
 mod status;
 mod table;
 
@@ -29,6 +30,7 @@ pub(crate) fn run(command: Command) -> Result<()> {
         Command::Table(command) => table::run(command),
         Command::Fsck { repair, target } => fsck::run(&target, repair),
         Command::Advise(target) => advise::run(&target),
+        Command::Simulate(wanted) => simulate::run(&wanted),
         Command::Version => {
             output::line(&format!("lazuli {}", env!("CARGO_PKG_VERSION")));
             Ok(())

@@ -19,6 +19,7 @@ pub use doc::page;
 pub use print::{json, lines};
 pub use sources::{FILE_DEFAULT, Origin, Sources, Texts};
 pub use table::{Row, TABLE};
+pub use value::{bytes as parse_bytes, time as parse_time};
 
 use lazuli_http::auth::bearer::Tokens;
 

@@ -25,7 +25,7 @@ pub(super) fn count(text: &str) -> Parsed<usize> {
 }
 
 /// `4096`, `64KiB`, `8MiB`, `1GiB`.
-pub(super) fn bytes(text: &str) -> Parsed<u64> {
+pub fn bytes(text: &str) -> Parsed<u64> {
     let expected = || "a number of bytes such as 65536, 64KiB, 8MiB or 1GiB".to_owned();
     let units = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("B", 1), ("", 1)];
     let (number, unit) = with_unit(text, &units).ok_or_else(expected)?;
@@ -33,7 +33,7 @@ pub(super) fn bytes(text: &str) -> Parsed<u64> {
 }
 
 /// `500ms`, `15s`, `2m`.
-pub(super) fn time(text: &str) -> Parsed<Duration> {
+pub fn time(text: &str) -> Parsed<Duration> {
     let expected = || "a time such as 500ms, 15s or 2m, up to 24h".to_owned();
     let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
     let (number, unit) = with_unit(text, &units).ok_or_else(expected)?;
