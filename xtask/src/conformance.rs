@@ -4,6 +4,7 @@
 //! `known_gaps.toml` is held strictly, both ways, by the test runner's own plugin.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -21,6 +22,9 @@ const PYTHON: &str = "tests/conformance/python";
 const JS: &str = "tests/conformance/js";
 const TARGETS: &str = "tests/conformance/targets.toml";
 const GAPS: &str = "tests/conformance/known_gaps.toml";
+/// The certificate of servers that tests reach by HTTPS, which signs itself, and its key. It proves nothing to anybody.
+const CERTIFICATE: &str = "tests/conformance/tls/cert.pem";
+const CERTIFICATE_KEY: &str = "tests/conformance/tls/key.pem";
 
 /// An official SDK that tests are written with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,13 +86,18 @@ pub(crate) fn judge(front: &str, sdk: Sdk, target: &str) -> Result {
     let workspace = Workspace::load()?;
     let folder = workspace.scratch.join("conformance");
     let (program, endpoints) = target.start(&workspace, &folder)?;
-    let description = target.describe(&folder, &endpoints, front)?;
+    let (other, others) = target.start_other(&workspace, &folder)?;
+    let description = target.describe(&folder, &endpoints, &others, front)?;
     match sdk {
         Sdk::Python => run_python(&workspace, &description, &tests)?,
         Sdk::Js => run_js(&workspace, &description, &tests)?,
     }
     // Lazuli must end by itself when asked; how the emulator ends is not our business.
-    if target.start == "lazuli" { program.stop() } else { Ok(()) }
+    if target.start == "lazuli" {
+        program.stop()?;
+        other.stop()?;
+    }
+    Ok(())
 }
 
 fn run_python(workspace: &Workspace, description: &Path, tests: &[PathBuf]) -> Result {
@@ -115,6 +124,7 @@ fn run_js(workspace: &Workspace, description: &Path, tests: &[PathBuf]) -> Resul
             .arg("gaps.test.mjs")
             .args(names)
             .env("LAZULI_TARGET_FILE", description)
+            .env("NODE_EXTRA_CA_CERTS", workspace::root().join(CERTIFICATE))
             .current_dir(&folder),
     )
 }
@@ -209,14 +219,38 @@ impl Target {
         }
     }
 
+    /// Another server of the same kind, with data of its own, that takes bearer tokens by HTTPS.
+    fn start_other(&self, workspace: &Workspace, folder: &Path) -> Result<(Background, Endpoints)> {
+        let certificate = workspace::root().join(CERTIFICATE);
+        let key = workspace::root().join(CERTIFICATE_KEY);
+        let text = OsStr::new;
+        let tokens = [text("--oauth"), text("basic")];
+        if self.start == "lazuli" {
+            let files =
+                [text("--tls-cert"), certificate.as_os_str(), text("--tls-key"), key.as_os_str()];
+            let settings = [&tokens[..], &[text("--tls"), text("beside")][..], &files[..]].concat();
+            return server::start_with(workspace, &folder.join("other"), &settings);
+        }
+        let files = [text("--cert"), certificate.as_os_str(), text("--key"), key.as_os_str()];
+        emulator::start_with(workspace, "https", &[&tokens[..], &files[..]].concat())
+    }
+
     /// Writes the file that tells the tests what they run against, and what is known to fail there.
-    fn describe(&self, folder: &Path, endpoints: &Endpoints, front: &str) -> Result<PathBuf> {
+    fn describe(
+        &self,
+        folder: &Path,
+        endpoints: &Endpoints,
+        others: &Endpoints,
+        front: &str,
+    ) -> Result<PathBuf> {
         let path = folder.join("target.json");
         let text = json!({
             "name": self.name,
             "account": self.account,
             "key": self.key,
             "endpoints": endpoints,
+            "other_endpoints": others,
+            "certificate": workspace::root().join(CERTIFICATE),
             "gaps": self.gaps(front)?,
         });
         std::fs::write(&path, text.to_string()).map_err(|error| unusable(&path, &error))?;
@@ -241,7 +275,7 @@ mod tests {
 
     #[test]
     fn both_sdks_have_the_same_tests_of_every_front() {
-        for front in ["tables", "queues"] {
+        for front in ["tables", "queues", "blobs"] {
             same_names(front).unwrap();
         }
         assert!(names(Sdk::Js, "tables").unwrap().len() > 30);

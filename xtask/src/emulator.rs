@@ -1,5 +1,6 @@
 //! Azurite, the emulator that our answers are compared with: installed at a pinned version, started on free ports.
 
+use std::ffi::OsStr;
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::Command;
@@ -25,23 +26,35 @@ pub(crate) fn install(workspace: &Workspace) -> Result<PathBuf> {
 }
 
 pub(crate) fn start(workspace: &Workspace) -> Result<(Background, Endpoints)> {
+    start_with(workspace, "http", &[])
+}
+
+/// Starts it with further options. With a certificate among them it speaks HTTPS and nothing else.
+pub(crate) fn start_with(
+    workspace: &Workspace,
+    scheme: &str,
+    options: &[&OsStr],
+) -> Result<(Background, Endpoints)> {
     let folder = node::packages(workspace, PINNED, "azurite")?;
     let mut endpoints = Endpoints::new();
     let mut command = Command::new("node");
     command.current_dir(&folder).arg(SCRIPT);
-    let options = ["--skipApiVersionCheck", "--silent", "--disableTelemetry"];
-    command.args(options).arg("--inMemoryPersistence");
+    command.args(["--skipApiVersionCheck", "--silent", "--disableTelemetry"]);
+    command.arg("--inMemoryPersistence").args(options);
     for (front, option) in
         [("blobs", "--blobPort"), ("queues", "--queuePort"), ("tables", "--tablePort")]
     {
         let port = process::free_port()?;
         command.args([option, &port.to_string()]);
-        endpoints.insert(front.to_owned(), format!("http://127.0.0.1:{port}"));
+        endpoints.insert(front.to_owned(), format!("{scheme}://127.0.0.1:{port}"));
     }
-    let mut emulator = Background::start(&mut command, &folder.join("azurite.log"))?;
+    let log = folder.join(format!("azurite-{scheme}.log"));
+    let mut emulator = Background::start(&mut command, &log)?;
     emulator.wait_for(READY_WAIT, || {
-        let listening =
-            |url: &String| TcpStream::connect(url.trim_start_matches("http://")).is_ok();
+        let listening = |url: &String| {
+            let address = url.split_once("://").map_or(url.as_str(), |(_, address)| address);
+            TcpStream::connect(address).is_ok()
+        };
         endpoints.values().all(listening).then_some(())
     })?;
     Ok((emulator, endpoints))

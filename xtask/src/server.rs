@@ -1,5 +1,6 @@
 //! Lazuli itself as a program in the background: built, started on free ports, waited for.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -16,6 +17,15 @@ const READY_WAIT: Duration = Duration::from_secs(60);
 
 /// Starts a server with fresh data in `folder` and waits until it says where it listens.
 pub(crate) fn start(workspace: &Workspace, folder: &Path) -> Result<(Background, Endpoints)> {
+    start_with(workspace, folder, &[])
+}
+
+/// The same, with further settings.
+pub(crate) fn start_with(
+    workspace: &Workspace,
+    folder: &Path,
+    settings: &[&OsStr],
+) -> Result<(Background, Endpoints)> {
     let binary = workspace.program("lazuli")?;
     process::fresh_folder(folder)?;
     let ready = folder.join("ready.json");
@@ -31,7 +41,7 @@ pub(crate) fn start(workspace: &Workspace, folder: &Path) -> Result<(Background,
         "--admin-port",
         "0",
     ]);
-    command.arg("--ready-file").arg(&ready);
+    command.arg("--ready-file").arg(&ready).args(settings);
     let mut server = Background::start(&mut command, &folder.join("server.log"))?;
     let text = server.wait_for(READY_WAIT, || {
         // The file appears whole or not at all: the server writes it beside and renames it.

@@ -1,10 +1,14 @@
 // What the tests of Blobs start from: a client of the service, fresh containers, and what is read out of answers. The
 // names of tests are those of the Python files of the same groups.
 
+import assert from "node:assert/strict";
+
 import {
+  AccountSASPermissions,
   BlobSASPermissions,
   BlobServiceClient,
   StorageSharedKeyCredential,
+  generateAccountSASQueryParameters,
   generateBlobSASQueryParameters,
 } from "@azure/storage-blob";
 
@@ -14,12 +18,18 @@ export const url = `${target.endpoints.blobs}/${target.account}`;
 export const credential = new StorageSharedKeyCredential(target.account, target.key);
 export const options = { retryOptions: { maxTries: 1 } };
 export const blobs = new BlobServiceClient(url, credential, options);
+/** A client of another server, which has the same account and nothing else in common. */
+export const otherBlobs = new BlobServiceClient(
+  `${target.other_endpoints.blobs}/${target.account}`,
+  credential,
+  options,
+);
 export const hours = (count) => new Date(Date.now() + count * 3_600_000);
 export const NO_ETAG = '"0x8D000000000000"';
 
 /** A fresh container with a name of its own. It stays: every run starts with fresh data. */
-export async function freshContainer() {
-  const container = blobs.getContainerClient(freshName("c"));
+export async function freshContainer(service = blobs) {
+  const container = service.getContainerClient(freshName("c"));
   await container.create();
   return container;
 }
@@ -30,6 +40,19 @@ export async function put(container, name, content, terms) {
   const data = Buffer.from(content);
   await blob.upload(data, data.length, terms);
   return blob;
+}
+
+/** Sets what the SDK cannot set: the original leaves it to the management of accounts. */
+export async function setProperty(section) {
+  const permissions = AccountSASPermissions.parse("w");
+  const terms = { permissions, resourceTypes: "s", services: "b", expiresOn: hours(1) };
+  const signature = generateAccountSASQueryParameters(terms, credential);
+  const answer = await fetch(`${url}/?restype=service&comp=properties&${signature}`, {
+    method: "PUT",
+    body: `<StorageServiceProperties>${section}</StorageServiceProperties>`,
+    headers: { "x-ms-version": "2021-12-02" },
+  });
+  assert.equal(answer.status, 202, await answer.text());
 }
 
 /** The whole content as text. */

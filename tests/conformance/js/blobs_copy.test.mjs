@@ -1,9 +1,19 @@
-// Copies: at once or in the background, within the account, by signature, aborted too late.
+// Copies: at once or in the background, within the account, from another server, by signature, aborted too late.
 
 import assert from "node:assert/strict";
 
-import { NO_ETAG, bytes, code, freshContainer, put, readUrl, status, text } from "./blobs.mjs";
-import { test } from "./target.mjs";
+import {
+  NO_ETAG,
+  bytes,
+  code,
+  freshContainer,
+  otherBlobs,
+  put,
+  readUrl,
+  status,
+  text,
+} from "./blobs.mjs";
+import { refusal, test } from "./target.mjs";
 
 async function filled(terms) {
   const container = await freshContainer();
@@ -94,4 +104,89 @@ test("test_copies_keep_the_kind_of_blob", async () => {
     assert.equal((await blob.getProperties()).blobType, kind);
     assert.deepEqual(await bytes(blob), await bytes(source));
   }
+});
+
+/** A blob of another server, and a container of this one. */
+async function apart(content, terms) {
+  const source = await put(await freshContainer(otherBlobs), "source", content, terms);
+  return { source, container: await freshContainer() };
+}
+
+// Azurite copies within itself only, as the tests below show too.
+test("test_a_copy_comes_from_another_server", async () => {
+  const { source, container } = await apart("hello", { metadata: { a: "b" } });
+  const ways = { sync: (blob, url) => blob.syncCopyFromURL(url), background: copied };
+  for (const [name, way] of Object.entries(ways)) {
+    const blob = container.getBlobClient(name);
+    assert.equal((await way(blob, readUrl(source))).copyStatus, "success");
+    assert.equal(await text(blob), "hello");
+    const properties = await blob.getProperties();
+    assert.deepEqual(properties.metadata, { a: "b" });
+    assert.equal(properties.copyProgress, "5/5");
+  }
+});
+
+test("test_a_blob_is_put_from_another_server", async () => {
+  const { source, container } = await apart("hello".repeat(100_000));
+  const blob = container.getBlockBlobClient("put");
+  await blob.syncUploadFromURL(readUrl(source));
+  assert.equal(await text(blob), "hello".repeat(100_000));
+});
+
+test("test_parts_of_a_blob_come_from_another_server", async () => {
+  const content = Buffer.from(Array.from({ length: 1024 }, (_, at) => at % 256));
+  const { source, container } = await apart(content);
+  const url = readUrl(source);
+  const blocks = container.getBlockBlobClient("blocks");
+  const ids = ["1", "2"].map((id) => Buffer.from(id).toString("base64"));
+  await blocks.stageBlockFromURL(ids[0], url, 512, 512);
+  await blocks.stageBlockFromURL(ids[1], url, 10, 5);
+  await blocks.commitBlockList(ids);
+  const parts = Buffer.concat([content.subarray(512), content.subarray(10, 15)]);
+  assert.deepEqual(await bytes(blocks), parts);
+  const append = container.getAppendBlobClient("append");
+  await append.create();
+  await append.appendBlockFromURL(url, 0, 1024);
+  await append.appendBlockFromURL(url, 1, 3);
+  assert.deepEqual(await bytes(append), Buffer.concat([content, content.subarray(1, 4)]));
+  const pages = container.getPageBlobClient("pages");
+  await pages.create(1024);
+  await pages.uploadPagesFromURL(url, 0, 512, 512);
+  const half = Buffer.concat([Buffer.alloc(512), content.subarray(0, 512)]);
+  assert.deepEqual(await bytes(pages), half);
+});
+
+test("test_conditions_hold_on_another_server", async () => {
+  const { source, container } = await apart("hello");
+  const blob = container.getBlobClient("copy");
+  const start = (ifMatch) => copied(blob, readUrl(source), { sourceConditions: { ifMatch } });
+  assert.equal(await code(() => start(NO_ETAG)), "SourceConditionNotMet");
+  assert.equal(await blob.exists(), false);
+  await start((await source.getProperties()).etag);
+  assert.equal(await text(blob), "hello");
+});
+
+test("test_another_server_must_let_the_copy_in", async () => {
+  const { source, container } = await apart("hello");
+  const blob = container.getBlobClient("copy");
+  assert.equal(await code(() => copied(blob, source.url)), "CannotVerifyCopySource");
+  assert.equal(await blob.exists(), false);
+});
+
+// The address is one that is set aside for documentation.
+test("test_a_copy_asks_no_server_that_is_not_allowed", async () => {
+  const blob = (await freshContainer()).getBlockBlobClient("copy");
+  const elsewhere = "http://192.0.2.1/container/blob";
+  const id = Buffer.from("1").toString("base64");
+  for (const call of [
+    () => copied(blob, elsewhere),
+    () => blob.syncCopyFromURL(elsewhere),
+    () => blob.syncUploadFromURL(elsewhere),
+    () => blob.stageBlockFromURL(id, elsewhere),
+  ]) {
+    const error = await refusal(call);
+    assert.equal(error.response.headers.get("x-ms-error-code"), "CannotVerifyCopySource");
+    assert.equal(error.statusCode, 403);
+  }
+  assert.equal(await blob.exists(), false);
 });

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 
-import { blobs, code, freshContainer, hours, put, text } from "./blobs.mjs";
+import { blobs, code, freshContainer, hours, put, setProperty, text } from "./blobs.mjs";
 import { all, test } from "./target.mjs";
 
 /** Azurite takes the policy and does not keep it. */
@@ -47,6 +47,55 @@ test("test_nothing_comes_back_that_was_not_kept", async () => {
   const blob = await put(await freshContainer(), "b", "one");
   await blob.delete();
   assert.equal(await code(() => blob.undelete()), "BlobNotFound");
+});
+
+/** Azurite keeps no deleted containers. */
+async function keepingContainers(body) {
+  const policy = (inner) =>
+    setProperty(`<ContainerDeleteRetentionPolicy>${inner}</ContainerDeleteRetentionPolicy>`);
+  const container = await freshContainer();
+  await put(container, "b", "one");
+  await policy("<Enabled>true</Enabled><Days>3</Days>");
+  try {
+    await body(container, container.containerName);
+  } finally {
+    await policy("<Enabled>false</Enabled>");
+  }
+}
+
+const containers = (prefix, terms = {}) => all(blobs.listContainers({ prefix, ...terms }));
+
+test("test_a_deleted_container_comes_back", async () => {
+  await keepingContainers(async (container, name) => {
+    await container.setMetadata({ a: "b" });
+    await container.delete();
+    assert.deepEqual(await containers(name), []);
+    const [item] = await containers(name, { includeDeleted: true });
+    assert(item.deleted && item.version && item.name === name);
+    assert.equal(await code(() => container.getProperties()), "ContainerNotFound");
+    const { containerClient } = await blobs.undeleteContainer(name, item.version);
+    assert.deepEqual((await containerClient.getProperties()).metadata, { a: "b" });
+    assert.equal(await text(containerClient.getBlobClient("b")), "one");
+    const listed = await containers(name, { includeDeleted: true });
+    assert.deepEqual(listed.map((it) => Boolean(it.deleted)), [false]);
+    const again = () => blobs.undeleteContainer(name, item.version);
+    assert.equal(await code(again), "ContainerNotFound");
+  });
+});
+
+test("test_a_deleted_container_leaves_its_name_free", async () => {
+  await keepingContainers(async (container, name) => {
+    await container.delete();
+    await container.create();
+    assert.deepEqual(await all(container.listBlobsFlat()), []);
+    const listed = await containers(name, { includeDeleted: true });
+    const [old] = listed.filter((item) => item.deleted);
+    const restore = () => blobs.undeleteContainer(name, old.version);
+    assert.equal(await code(restore), "ContainerAlreadyExists");
+    await container.delete();
+    const { containerClient } = await restore();
+    assert.equal(await text(containerClient.getBlobClient("b")), "one");
+  });
 });
 
 // Azurite has no immutability policies.

@@ -1,7 +1,8 @@
 """What every conformance test starts from: the target it runs against, and clients of the official SDK for it.
 
 `cargo xtask conformance` starts the target and writes the file behind `--target-file`: a name, an account, its key and
-an endpoint for each front. Tests get what they need as fixtures and never know which target it is.
+an endpoint for each front, and the endpoints of another server of the same kind. Tests get what they need as fixtures
+and never know which target it is.
 """
 
 import datetime
@@ -10,9 +11,10 @@ import pathlib
 import uuid
 
 import pytest
+import requests
 from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableServiceClient
-from azure.storage.blob import BlobServiceClient, generate_blob_sas
+from azure.storage.blob import BlobServiceClient, generate_account_sas, generate_blob_sas
 from azure.storage.queue import QueueServiceClient
 
 import gaps
@@ -96,6 +98,38 @@ def blobs(target, blobs_url):
 def container(blobs):
     """A fresh container with a name of its own. It stays: every run starts with fresh data."""
     return blobs.create_container(f"c{uuid.uuid4().hex}")
+
+
+@pytest.fixture(scope="session")
+def other_blobs(target):
+    """A client of another server, which has the same account and nothing else in common."""
+    credential = {"account_name": target["account"], "account_key": target["key"]}
+    url = f"{target['other_endpoints']['blobs']}/{target['account']}"
+    terms = {"retry_total": 0, "connection_verify": target["certificate"]}
+    with BlobServiceClient(url, credential=credential, **terms) as client:
+        yield client
+
+
+@pytest.fixture
+def other_container(other_blobs):
+    """A fresh container of the other server."""
+    return other_blobs.create_container(f"c{uuid.uuid4().hex}")
+
+
+@pytest.fixture
+def set_property(target, blobs_url):
+    """Sets what the SDK cannot set: the original leaves it to the management of accounts."""
+
+    def put(section):
+        expiry = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=1)
+        signature = generate_account_sas(target["account"], target["key"], "s", "w", expiry)
+        url = f"{blobs_url}/?restype=service&comp=properties&{signature}"
+        body = f"<StorageServiceProperties>{section}</StorageServiceProperties>"
+        headers = {"x-ms-version": "2021-12-02"}
+        answer = requests.put(url, data=body, headers=headers, timeout=60)
+        assert answer.status_code == 202, answer.text
+
+    return put
 
 
 @pytest.fixture

@@ -124,6 +124,32 @@ def test_a_blob_signature_is_for_that_blob(blob_signed, container, target, blobs
     assert status(other.download_blob) == 403
 
 
+def test_a_folder_signature_is_for_what_is_in_the_folder(blob_signed, container, target, blobs_url):
+    """Azurite does not know signatures for folders."""
+    names = ["top/in/b", "top/in/deep/b", "top/b", "top/into/b", "b"]
+    for name in names:
+        container.upload_blob(name, b"x")
+    signature = generate_blob_sas(
+        target["account"],
+        container.container_name,
+        "top/in",
+        account_key=target["key"],
+        is_directory=True,
+        permission="rw",
+        expiry=now() + HOUR,
+    )
+    assert "sr=d" in signature and "sdd=2" in signature
+    client = lambda name: BlobClient(
+        blobs_url, container.container_name, name, credential=signature, retry_total=0
+    )
+    for name in names[:2]:
+        assert client(name).download_blob().readall() == b"x"
+        assert status(client(name).delete_blob) == 403
+    client("top/in/new").upload_blob(b"y")
+    for name in names[2:]:
+        assert status(client(name).download_blob) == 403
+
+
 def test_a_signature_holds_for_its_time_only(blob_signed, container):
     container.upload_blob("b", b"x")
     late = blob_signed("b", permission="r", expiry=now() - HOUR)

@@ -1,8 +1,8 @@
-"""Copies: at once or in the background, within the account, by signature, aborted too late."""
+"""Copies: at once or in the background, within the account, from another server, by signature, aborted too late."""
 
 from azure.core import MatchConditions
 
-from refusals import code, status
+from refusals import code, refusal, status
 
 
 def test_a_copy_is_a_blob_of_its_own(container):
@@ -93,3 +93,78 @@ def test_copies_keep_the_kind_of_blob(container):
         blob.start_copy_from_url(source.url)
         assert blob.get_blob_properties().blob_type == kind
         assert blob.download_blob().readall() == source.download_blob().readall()
+
+
+def test_a_copy_comes_from_another_server(container, other_container, read_url):
+    """Azurite copies within itself only, as the tests below show too."""
+    source = other_container.upload_blob("source", b"hello", metadata={"a": "b"})
+    for sync in [False, True]:
+        blob = container.get_blob_client(f"copy {sync}")
+        copy = blob.start_copy_from_url(read_url(source), requires_sync=sync)
+        assert copy["copy_status"] == "success"
+        read = blob.download_blob()
+        assert read.readall() == b"hello" and read.properties.metadata == {"a": "b"}
+        assert blob.get_blob_properties().copy.progress == "5/5"
+
+
+def test_a_blob_is_put_from_another_server(container, other_container, read_url):
+    source = other_container.upload_blob("source", b"hello" * 100_000)
+    blob = container.get_blob_client("put")
+    blob.upload_blob_from_url(read_url(source))
+    assert blob.download_blob().readall() == b"hello" * 100_000
+
+
+def test_parts_of_a_blob_come_from_another_server(container, other_container, read_url):
+    source = read_url(other_container.upload_blob("source", bytes(range(256)) * 4))
+    content = bytes(range(256)) * 4
+    blocks = container.get_blob_client("blocks")
+    blocks.stage_block_from_url("1", source, source_offset=512, source_length=512)
+    blocks.stage_block_from_url("2", source, source_offset=10, source_length=5)
+    blocks.commit_block_list(["1", "2"])
+    assert blocks.download_blob().readall() == content[512:] + content[10:15]
+    append = container.get_blob_client("append")
+    append.create_append_blob()
+    append.append_block_from_url(source)
+    append.append_block_from_url(source, source_offset=1, source_length=3)
+    assert append.download_blob().readall() == content + content[1:4]
+    pages = container.get_blob_client("pages")
+    pages.create_page_blob(1024)
+    pages.upload_pages_from_url(source, offset=512, length=512, source_offset=0)
+    assert pages.download_blob().readall() == bytes(512) + content[:512]
+
+
+def test_conditions_hold_on_another_server(container, other_container, read_url):
+    source = other_container.upload_blob("source", b"hello")
+    blob = container.get_blob_client("copy")
+    match = {"source_match_condition": MatchConditions.IfNotModified}
+    refused = lambda: blob.start_copy_from_url(
+        read_url(source), source_etag='"0x8D000000000000"', **match
+    )
+    assert code(refused) == "SourceConditionNotMet"
+    assert not blob.exists()
+    etag = source.get_blob_properties().etag
+    blob.start_copy_from_url(read_url(source), source_etag=etag, **match)
+    assert blob.download_blob().readall() == b"hello"
+
+
+def test_another_server_must_let_the_copy_in(container, other_container):
+    source = other_container.upload_blob("source", b"hello")
+    blob = container.get_blob_client("copy")
+    assert code(lambda: blob.start_copy_from_url(source.url)) == "CannotVerifyCopySource"
+    assert not blob.exists()
+
+
+def test_a_copy_asks_no_server_that_is_not_allowed(container):
+    """The address is one that is set aside for documentation."""
+    blob = container.get_blob_client("copy")
+    elsewhere = "http://192.0.2.1/container/blob"
+    for call in [
+        lambda: blob.start_copy_from_url(elsewhere),
+        lambda: blob.start_copy_from_url(elsewhere, requires_sync=True),
+        lambda: blob.upload_blob_from_url(elsewhere),
+        lambda: blob.stage_block_from_url("1", elsewhere),
+    ]:
+        error = refusal(call)
+        assert error.response.headers["x-ms-error-code"] == "CannotVerifyCopySource"
+        assert error.status_code == 403
+    assert not blob.exists()

@@ -43,6 +43,49 @@ def test_nothing_comes_back_that_was_not_kept(container):
     assert code(blob.undelete_blob) == "BlobNotFound"
 
 
+@pytest.fixture
+def kept_containers(set_property):
+    """Azurite keeps no deleted containers."""
+    policy = lambda inner: f"<ContainerDeleteRetentionPolicy>{inner}</ContainerDeleteRetentionPolicy>"
+    set_property(policy("<Enabled>true</Enabled><Days>3</Days>"))
+    yield
+    set_property(policy("<Enabled>false</Enabled>"))
+
+
+def test_a_deleted_container_comes_back(blobs, container, kept_containers):
+    name = container.container_name
+    container.upload_blob("b", b"one")
+    container.set_container_metadata({"a": "b"})
+    container.delete_container()
+    listed = lambda **terms: list(blobs.list_containers(name_starts_with=name, **terms))
+    assert listed() == []
+    (item,) = listed(include_deleted=True)
+    assert item.deleted and item.version and item.name == name
+    assert code(container.get_container_properties) == "ContainerNotFound"
+    restored = blobs.undelete_container(name, item.version)
+    assert restored.get_container_properties().metadata == {"a": "b"}
+    assert restored.download_blob("b").readall() == b"one"
+    assert [bool(item.deleted) for item in listed(include_deleted=True)] == [False]
+    assert code(lambda: blobs.undelete_container(name, item.version)) == "ContainerNotFound"
+
+
+def test_a_deleted_container_leaves_its_name_free(blobs, container, kept_containers):
+    name = container.container_name
+    container.upload_blob("b", b"one")
+    container.delete_container()
+    again = blobs.create_container(name)
+    assert list(again.list_blobs()) == []
+    (old,) = [
+        item
+        for item in blobs.list_containers(name_starts_with=name, include_deleted=True)
+        if item.deleted
+    ]
+    refused = lambda: blobs.undelete_container(name, old.version)
+    assert code(refused) == "ContainerAlreadyExists"
+    again.delete_container()
+    assert blobs.undelete_container(name, old.version).download_blob("b").readall() == b"one"
+
+
 def test_a_policy_keeps_a_blob_as_it_is(container):
     """Azurite has no immutability policies."""
     blob = container.upload_blob("b", b"one")

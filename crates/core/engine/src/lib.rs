@@ -65,6 +65,7 @@ pub use lazuli_env::{BoxFuture, Env};
 pub use lazuli_shardmap::key::{KeyPart, KeySchema, KeyType};
 pub use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
 pub use lazuli_shardmap::manager::{Cuts, NewContainer};
+pub use lazuli_shardmap::route::hashed_slice;
 pub use lazuli_shardmap::{
     Container, ContainerId, Epoch, MapKind, Move, MoveStage, Partition, PartitionId,
     PartitionState, Policies, ShardId,

@@ -52,7 +52,7 @@ pub(crate) async fn sender(
     };
     let (signed, container) = match resource {
         Resource::Service => return Err(Fault::new(Common::AuthorizationFailure)),
-        Resource::Container(container) => (Signed::Container(container), container),
+        Resource::Container(container) => (listed(container, query), container),
         Resource::Blob(container, blob) => {
             let at = query.get("snapshot").or_else(|| query.get("versionid"));
             (Signed::Blob { container, blob, at }, container)
@@ -63,6 +63,17 @@ pub(crate) async fn sender(
         None => None,
     };
     Ok(signature.check(signed, policy.as_ref())?)
+}
+
+/// What a request on a container is about. A signature for a folder is good for lists of what is in that folder, which the
+/// prefix must say: what begins with the name of the folder alone can be another one.
+fn listed<'r>(container: &'r str, query: &'r Query<'_>) -> Signed<'r> {
+    match query.get("prefix").and_then(|prefix| prefix.rsplit_once('/')) {
+        Some((blob, _)) if query.get("sr") == Some("d") => {
+            Signed::Blob { container, blob, at: None }
+        }
+        _ => Signed::Container(container),
+    }
 }
 
 async fn stored_policy(
@@ -129,9 +140,10 @@ pub(crate) async fn check(
 fn covers(scope: Scope, operation: &Operation) -> bool {
     match operation {
         Operation::Blob(..) => scope != Scope::Queue,
-        Operation::Container(_, ContainerOperation::List(_) | ContainerOperation::Find(_)) => {
+        Operation::Container(_, ContainerOperation::List(_)) => {
             matches!(scope, Scope::Container | Scope::Directory)
         }
+        Operation::Container(_, ContainerOperation::Find(_)) => scope == Scope::Container,
         Operation::Container(_, ContainerOperation::Account) => true,
         Operation::Container(..)
         | Operation::Service(_)

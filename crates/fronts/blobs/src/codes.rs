@@ -17,6 +17,8 @@ storage_codes! {
     BlobNotArchived 409 "Blob tier is not Archive, so its rehydration is not changed.";
     BlobNotFound 404 "The specified blob does not exist.";
     BlobOverwritten 409 "The blob has been recreated since the previous snapshot was taken.";
+    BlobSnapshotNotSoftDeleted 409
+        "The snapshot or version was not deleted before it was to be deleted permanently.";
     BlobTierInadequateForContentLength 409
         "Specified blob tier size limit cannot be less than content length.";
     BlobUsesCustomerSpecifiedEncryption 409
@@ -99,9 +101,12 @@ storage_codes! {
     MaxBlobSizeConditionNotMet 412 "The max blob size condition specified was not met.";
     MultipleConditionHeadersNotSupported 400
         "Multiple condition headers are not supported.";
+    MutuallyExclusiveQueryParameters 400
+        "The query parameters of the request exclude each other.";
     NoPendingCopyOperation 409 "There is currently no pending copy operation.";
     OperationNotAllowedOnIncrementalCopyBlob 409
         "The specified operation is not allowed on an incremental copy blob.";
+    OperationNotAllowedOnRootBlob 403 "The specified operation is not allowed on root blob.";
     PendingCopyOperation 409 "There is currently a pending copy operation.";
     PreviousSnapshotCannotBeNewer 400
         "The prevsnapshot query parameter value cannot be newer than snapshot query parameter \
@@ -147,6 +152,8 @@ impl Code {
             codes::LEGAL_HOLD => Self::BlobImmutableDueToLegalHold,
             codes::BLOB_SEALED => Self::BlobIsSealed,
             codes::SNAPSHOTS_PRESENT => Self::SnapshotsPresent,
+            codes::OPERATION_NOT_ALLOWED_ON_ROOT => Self::OperationNotAllowedOnRootBlob,
+            codes::NOT_SOFT_DELETED => Self::BlobSnapshotNotSoftDeleted,
             codes::CONDITION_NOT_MET => Self::Common(Common::ConditionNotMet),
             codes::UNSATISFIABLE_CONDITION => Self::UnsatisfiableCondition,
             codes::LEASE_ID_MISSING => Self::LeaseIdMissing,

@@ -19,6 +19,7 @@ pub(crate) async fn create(
     let new = NewBlobContainer {
         metadata: new.metadata,
         public_access: new.access,
+        is_hashed: new.hashed,
         ..NewBlobContainer::default()
     };
     let created = front.blobs.create_container(&call.container(container), new).await;

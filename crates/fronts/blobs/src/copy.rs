@@ -83,6 +83,10 @@ async fn from_there(
     id: &str,
 ) -> Result<Response> {
     let opened = Box::pin(source::open(front, call, &copy.source)).await?;
+    // What is read from another server is bytes, and becomes a block blob.
+    if opened.kind().is_some_and(|kind| kind != "BlockBlob") {
+        return Err(Fault::new(Code::InvalidSourceBlobType));
+    }
     let wants = source::Wants { most: front.limits.put_blob_bytes_max, md5: true };
     let address = call.blob(path);
     let received =
@@ -91,6 +95,9 @@ async fn from_there(
     let conditions = guarded(call, copy.blob.conditions.clone());
     let mut new = new_blob(copy.blob);
     new.headers = origin.headers;
+    if new.metadata.is_empty() {
+        new.metadata = origin.metadata;
+    }
     new.headers.content_md5 = content.md5;
     let state = CopyState {
         id: id.to_owned(),

@@ -19,7 +19,8 @@ pub(crate) type Pairs = Vec<(String, String)>;
 
 /// The numbers of the tiers of premium page blobs.
 const PREMIUM_TIERS: [u8; 11] = [4, 6, 10, 15, 20, 30, 40, 50, 60, 70, 80];
-const METADATA: &str = "x-ms-meta-";
+/// What the names of headers with metadata begin with.
+pub(crate) const METADATA: &str = "x-ms-meta-";
 
 /// The conditions of a request on the blob or container that it is about.
 pub(crate) fn conditions(head: Head<'_>) -> Result<Conditions> {
@@ -225,7 +226,7 @@ pub(crate) fn which(query: &Query<'_>) -> Result<Which> {
             let time = etag::moment(text).ok_or_else(|| bad_parameter("versionid", text))?;
             Ok(Which::Version(time))
         }
-        (Some(text), Some(_)) => Err(bad_parameter("snapshot", text)),
+        (Some(_), Some(_)) => Err(Fault::new(Code::MutuallyExclusiveQueryParameters)),
     }
 }
 

@@ -9,6 +9,7 @@ use lazuli_http::{Body, BodyError, HeaderValue, Response, StatusCode};
 use lazuli_shapes::blob::{BlobReader, BlobRecord, Conditions, ReadRange, Which};
 use md5::{Digest as _, Md5};
 
+use crate::codes::Code;
 use crate::error::{Result, refused};
 use crate::etag::moment_text;
 use crate::request::{BlobPath, Get, RangeDigest, bad_header};
@@ -18,7 +19,16 @@ pub(crate) async fn get(front: &Front, call: &Call, path: &BlobPath, get: Get) -
     let range = get.range.map(|range| ReadRange { first: range.start, last: range.end });
     let (which, key) = (get.which, call.key.as_ref());
     let read = front.blobs.read(&call.blob(path), which, range, &get.conditions, key).await;
-    let read = read.map_err(refused)?;
+    let read = match read.map_err(refused) {
+        Ok(read) => read,
+        Err(fault) if fault.code == Code::InvalidRange => {
+            let address = call.blob(path);
+            let known = front.blobs.properties(&address, which, &get.conditions, key);
+            let length = Box::pin(known).await.map_err(refused)?.length();
+            return Err(fault.header("content-range", format!("bytes */{length}")));
+        }
+        Err(fault) => return Err(fault),
+    };
     let (record, length) = (read.record, read.range.end - read.range.start);
     let status = match get.range {
         Some(_) => StatusCode::PARTIAL_CONTENT,
@@ -94,10 +104,11 @@ fn described(call: &Call, answer: Response, record: &BlobRecord, which: Which) -
         Some(version) => answer.with("x-ms-version-id", moment_text(version)),
         None => answer,
     };
+    let answer = match record.is_current_version {
+        true => answer.with("x-ms-is-current-version", "true"),
+        false => answer,
+    };
     match which {
-        Which::Current if record.version.is_some() => {
-            answer.with("x-ms-is-current-version", "true")
-        }
         Which::Current | Which::Version(_) => answer,
         Which::Snapshot(time) => answer.with("x-ms-snapshot", moment_text(time)),
     }

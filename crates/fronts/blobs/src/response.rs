@@ -9,6 +9,7 @@ use lazuli_shapes::blob::{
 };
 
 use crate::etag::{date, etag, moment_text};
+use crate::request::MAP_HEADER;
 
 /// What a blob is said to be if nobody said anything.
 pub(crate) const CONTENT_TYPE_DEFAULT: &str = "application/octet-stream";
@@ -263,6 +264,9 @@ pub(crate) fn container(response: Response, record: &ContainerRecord, now_ms: u6
         .with("x-ms-deny-encryption-scope-override", record.is_scope_fixed.to_string());
     if let Some(access) = public_access(record.public_access) {
         response = response.with("x-ms-blob-public-access", access);
+    }
+    if record.is_hashed {
+        response = response.with(MAP_HEADER, "hash");
     }
     response
 }

@@ -19,7 +19,9 @@ pub(crate) async fn create(
 ) -> Result<Response> {
     let metadata = (!metadata.is_empty()).then_some(metadata);
     let key = call.key.as_ref().map(|key| key.sha256);
-    let made = front.blobs.snapshot(&call.blob(path), metadata, conditions, key).await;
+    let protection = front.protection(&call.target.account).await?;
+    let address = call.blob(path);
+    let made = front.blobs.snapshot(&address, metadata, conditions, key, protection).await;
     let (time, record) = made.map_err(refused)?;
     Ok(response::written(StatusCode::CREATED, &record).with("x-ms-snapshot", moment_text(time)))
 }

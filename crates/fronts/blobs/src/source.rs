@@ -17,7 +17,7 @@ use lazuli_shapes::blob::{
 use crate::address::Resource;
 use crate::codes::Code;
 use crate::error::{Common, Fault, Result, refused};
-use crate::options::{Pairs, which};
+use crate::options::{METADATA, Pairs, which};
 use crate::request::{BlobOperation, BlobPath, Get, Head, Operation, Source, bad_header};
 use crate::{Call, Front, access};
 
@@ -25,6 +25,16 @@ use crate::{Call, Front, access};
 pub(crate) enum Opened {
     Here(Box<BlobRead>),
     There(Box<There>),
+}
+
+impl Opened {
+    /// The type of a blob that another server has.
+    pub(crate) fn kind(&self) -> Option<&str> {
+        match self {
+            Self::Here(_) => None,
+            Self::There(there) => there.origin.kind.as_deref(),
+        }
+    }
 }
 
 /// What another server sends.
@@ -35,11 +45,13 @@ pub(crate) struct There {
 }
 
 /// What a source says of itself.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Origin {
     pub(crate) headers: Headers,
     pub(crate) metadata: Pairs,
     pub(crate) tags: Pairs,
+    /// The type of a blob that another server has, as it calls it.
+    pub(crate) kind: Option<String>,
 }
 
 impl Origin {
@@ -48,6 +60,7 @@ impl Origin {
             headers: record.headers.clone(),
             metadata: record.metadata.clone(),
             tags: record.tags.clone(),
+            kind: None,
         }
     }
 }
@@ -173,7 +186,7 @@ pub(crate) async fn open(front: &Front, call: &Call, source: &Source) -> Result<
 }
 
 async fn open_there(front: &Front, source: &Source) -> Result<Opened> {
-    let mut headers = source.condition_headers.clone();
+    let mut headers = source.headers.clone();
     if let Some(range) = source.range {
         let end = range.end.map(|end| end.to_string()).unwrap_or_default();
         headers.push(("range", format!("bytes={}-{end}", range.start)));
@@ -194,8 +207,16 @@ async fn open_there(front: &Front, source: &Source) -> Result<Opened> {
     if matches!(read.status, StatusCode::PRECONDITION_FAILED | StatusCode::NOT_MODIFIED) {
         return Err(Fault::new(Code::SourceConditionNotMet));
     }
-    if !read.status.is_success() {
+    if read.status.is_client_error() {
         return Err(Fault::new(Code::CannotVerifyCopySource).with_status(read.status));
+    }
+    let wanted = match source.range {
+        Some(_) => StatusCode::PARTIAL_CONTENT,
+        None => StatusCode::OK,
+    };
+    // Whoever answers a range with the whole, or sends us on to somebody else, has not sent what was asked for.
+    if read.status != wanted {
+        return Err(Fault::new(Code::CannotVerifyCopySource));
     }
     let length = read.body.length();
     let length = length.ok_or_else(|| Fault::new(Code::CannotVerifyCopySource))?;
@@ -210,8 +231,18 @@ async fn open_there(front: &Front, source: &Source) -> Result<Opened> {
         cache_control: text("cache-control"),
         content_md5: None,
     };
-    let origin = Origin { headers, ..Origin::default() };
+    let kind = text("x-ms-blob-type");
+    let origin = Origin { headers, metadata: metadata(&read.headers), tags: Pairs::new(), kind };
     Ok(Opened::There(Box::new(There { body: read.body, length, origin })))
+}
+
+/// The metadata that an answer has in its headers.
+fn metadata(headers: &HeaderMap) -> Pairs {
+    let pair = |(name, value): (&HeaderName, &HeaderValue)| {
+        let name = name.as_str().strip_prefix(METADATA)?;
+        Some((name.to_owned(), value.to_str().ok()?.to_owned()))
+    };
+    headers.iter().filter_map(pair).collect()
 }
 
 /// Takes the bytes of a source in for a blob, and checks them against what the request says of them.

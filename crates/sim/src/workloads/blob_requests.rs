@@ -110,7 +110,8 @@ pub(super) async fn copy(blobs: &Blobs, from: &str, to: &str) -> StoreResult<()>
 /// A snapshot of a blob, which must read as something whole also after the blob has gone on.
 pub(super) async fn snapshot(blobs: &Blobs, name: &str) -> StoreResult<()> {
     let any = Conditions::default();
-    let (time, record) = blobs.snapshot(&address(name), None, &any, None).await?;
+    let (time, record) =
+        blobs.snapshot(&address(name), None, &any, None, Protection::default()).await?;
     let bytes = read(blobs, name, Which::Snapshot(time)).await?;
     if bytes.len() as u64 != record.length() {
         return Err(Error::internal("changed-snapshot", "a snapshot has another length"));

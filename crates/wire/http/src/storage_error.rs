@@ -10,6 +10,7 @@ use http::StatusCode;
 
 use crate::acl::AclError;
 use crate::auth::Refusal;
+use crate::auth::bearer::TokenFault;
 use crate::auth::delegation::KeyWishError;
 use crate::body::BodyError;
 use crate::message::Response;
@@ -146,6 +147,14 @@ common_codes! {
         "One of the XML nodes specified in the request body is not supported.";
 }
 
+/// What who is not let in with a token is told: where tokens come from, and for whom they must be made. The services name
+/// the tenant of the account, and nothing here belongs to one.
+const CHALLENGE: &str = "Bearer \
+     authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize \
+     resource_id=https://storage.azure.com";
+const SEE_CHALLENGE: &str = "Server failed to authenticate the request. Please refer to the \
+     information in the www-authenticate header.";
+
 /// A refusal on its way to the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault<C> {
@@ -154,6 +163,7 @@ pub struct Fault<C> {
     /// In place of the code's own, where the same code comes with several.
     status: Option<StatusCode>,
     details: Vec<(&'static str, String)>,
+    headers: Vec<(&'static str, String)>,
     retry_after: Option<Duration>,
     /// What an operator should know and a client should not.
     cause: Option<String>,
@@ -163,7 +173,15 @@ impl<C: ErrorCode> Fault<C> {
     pub fn new(code: impl Into<C>) -> Self {
         let code = code.into();
         let message = Cow::Borrowed(code.meaning().1);
-        Self { code, message, status: None, details: Vec::new(), retry_after: None, cause: None }
+        Self {
+            code,
+            message,
+            status: None,
+            details: Vec::new(),
+            headers: Vec::new(),
+            retry_after: None,
+            cause: None,
+        }
     }
 
     /// Says something more to the point than the code's own sentence.
@@ -184,6 +202,12 @@ impl<C: ErrorCode> Fault<C> {
     /// Adds an element to the document, such as the name of the header that is wrong.
     pub fn detail(mut self, element: &'static str, text: impl Into<String>) -> Self {
         self.details.push((element, text.into()));
+        self
+    }
+
+    /// Adds a header to the answer.
+    pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
         self
     }
 
@@ -213,6 +237,12 @@ impl<C: ErrorCode> Fault<C> {
             // The header knows whole seconds only.
             response = response.with("retry-after", after.as_secs().max(1).to_string());
         }
+        if status == StatusCode::UNAUTHORIZED {
+            response = response.with("www-authenticate", CHALLENGE);
+        }
+        for (name, value) in &self.headers {
+            response = response.with(name, value);
+        }
         // These two carry no body, whatever went wrong.
         if matches!(status, StatusCode::NOT_MODIFIED | StatusCode::NO_CONTENT) {
             return response;
@@ -241,13 +271,23 @@ impl<C: ErrorCode + From<CommonCode>> From<Refusal> for Fault<C> {
             | Refusal::WrongSignature
             | Refusal::OutsideTime
             | Refusal::UnknownPolicy
-            | Refusal::Token(_) => CommonCode::AuthenticationFailed,
+            | Refusal::Token(TokenFault::NotSupported | TokenFault::NotSecure) => {
+                CommonCode::AuthenticationFailed
+            }
+            Refusal::Token(_) => CommonCode::InvalidAuthenticationInfo,
             Refusal::OtherAddress => CommonCode::AuthorizationSourceIPMismatch,
             Refusal::OtherProtocol => CommonCode::AuthorizationProtocolMismatch,
             Refusal::OtherService => CommonCode::AuthorizationServiceMismatch,
         });
         match refusal {
-            Refusal::Token(token) => fault.detail("AuthenticationErrorDetail", token.detail()),
+            Refusal::Token(token @ (TokenFault::NotSupported | TokenFault::NotSecure)) => {
+                fault.detail("AuthenticationErrorDetail", token.detail())
+            }
+            // A token that is none, or none for us, is answered with where to get a good one.
+            Refusal::Token(token) => fault
+                .with_status(StatusCode::UNAUTHORIZED)
+                .say(SEE_CHALLENGE)
+                .detail("AuthenticationErrorDetail", token.detail()),
             _ => fault,
         }
     }
@@ -346,8 +386,34 @@ mod tests {
         assert!(
             answer(busy).await.starts_with("503\nx-ms-error-code: ServerBusy\nretry-after: 1\n")
         );
+        let behind = Fault::new(Code::ThingNotFound).header("content-range", "bytes */5");
+        assert!(answer(behind).await.contains("\ncontent-range: bytes */5\n"));
         let unchanged = answer(Fault::new(Code::NotChanged)).await;
         assert_eq!(unchanged, "304\nx-ms-error-code: NotChanged\n");
+    }
+
+    #[tokio::test]
+    async fn who_brings_no_good_token_is_told_where_to_get_one() {
+        let refused = |fault| answer(Fault::from(Refusal::Token(fault)));
+        for fault in [TokenFault::Malformed, TokenFault::NotInTime, TokenFault::OtherAudience] {
+            let answer = refused(fault).await;
+            assert!(
+                answer.starts_with(
+                    "401\nx-ms-error-code: InvalidAuthenticationInfo\nwww-authenticate: Bearer \
+                     authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize \
+                     resource_id=https://storage.azure.com\n"
+                ),
+                "{answer}"
+            );
+            assert!(answer.contains(fault.detail()), "{answer}");
+        }
+        assert!(answer(Refusal::Missing.into()).await.contains("\nwww-authenticate: Bearer "));
+        // Where tokens are not taken nobody is sent to get one.
+        for fault in [TokenFault::NotSupported, TokenFault::NotSecure] {
+            let answer = refused(fault).await;
+            assert!(answer.starts_with("403\nx-ms-error-code: AuthenticationFailed\n"), "{answer}");
+            assert!(!answer.contains("www-authenticate"), "{answer}");
+        }
     }
 
     #[test]

@@ -92,7 +92,10 @@ fn is_blobs(container: &Container) -> bool {
 fn remedies(container: &Container) -> Vec<String> {
     if is_blobs(container) {
         return vec![
-            "begin names with some digits of a hash of the rest, such as 3f/2026/11/16/a.jpg: new \
+            "hash the names: make the container with the header `x-lazuli-map: hash`; lists stay \
+             in order and put sixteen ranges together"
+                .to_owned(),
+            "or begin names with some digits of a hash of the rest, such as 3f/2026/11/16/a.jpg: new \
              blobs then spread over the whole range; a list in order of time asks once for each \
              prefix"
                 .to_owned(),
@@ -157,7 +160,8 @@ mod tests {
         let hot = HotEnd { group: group.unwrap(), ..hot() };
         let advice = advice(&container("blobs/a", key), &hot, "2026-01-01T00:00:00Z");
         assert_eq!(advice.finding, "new blobs of container logs land at the low end of the names");
-        assert!(advice.remedies[0].starts_with("begin names with some digits of a hash"));
+        assert!(advice.remedies[0].contains("x-lazuli-map: hash"));
+        assert!(advice.remedies[1].starts_with("or begin names with some digits of a hash"));
     }
 
     #[test]

@@ -14,7 +14,10 @@ pub const BLOB_IMMUTABLE: &str = "blob-immutable";
 pub const LEGAL_HOLD: &str = "legal-hold";
 pub const BLOB_SEALED: &str = "blob-sealed";
 pub const SNAPSHOTS_PRESENT: &str = "snapshots-present";
+/// Deleting the version that the blob has now, by its name.
 pub const OPERATION_NOT_ALLOWED_ON_ROOT: &str = "operation-not-allowed-on-root";
+/// Deleting for good what was not deleted before.
+pub const NOT_SOFT_DELETED: &str = "not-soft-deleted";
 
 pub const CONDITION_NOT_MET: &str = "condition-not-met";
 /// A condition of a read that says the caller's copy is still good.

@@ -33,12 +33,15 @@ pub struct ContainerRecord {
     pub scope: Option<String>,
     pub is_scope_fixed: bool,
     pub is_immutable_by_version: bool,
+    /// Whether its blobs are placed by a hash of their names.
+    pub is_hashed: bool,
     pub deleted: Option<Deleted>,
 }
 
 const FORMAT: u8 = 1;
 const SCOPE_FIXED: u8 = 1;
 const IMMUTABLE: u8 = 2;
+const HASHED: u8 = 4;
 
 mod field {
     pub(super) const METADATA: u8 = 1;
@@ -57,8 +60,10 @@ impl ContainerRecord {
     pub(super) fn encode(&self) -> Bytes {
         let mut to = Writer::new();
         to.u8(FORMAT);
-        let fixed = if self.is_scope_fixed { SCOPE_FIXED } else { 0 };
-        to.u8(fixed | if self.is_immutable_by_version { IMMUTABLE } else { 0 });
+        let flag = |is: bool, flag: u8| if is { flag } else { 0 };
+        to.u8(flag(self.is_scope_fixed, SCOPE_FIXED)
+            | flag(self.is_immutable_by_version, IMMUTABLE)
+            | flag(self.is_hashed, HASHED));
         to.u8(self.public_access as u8);
         to.u64(self.generation.cast_unsigned());
         to.u64(self.created_ms);
@@ -83,7 +88,7 @@ impl ContainerRecord {
             return Err(damaged());
         }
         let flags = from.u8()?;
-        if flags & !(SCOPE_FIXED | IMMUTABLE) != 0 {
+        if flags & !(SCOPE_FIXED | IMMUTABLE | HASHED) != 0 {
             return Err(damaged());
         }
         let public_access = match from.u8()? {
@@ -103,6 +108,7 @@ impl ContainerRecord {
             scope: None,
             is_scope_fixed: flags & SCOPE_FIXED != 0,
             is_immutable_by_version: flags & IMMUTABLE != 0,
+            is_hashed: flags & HASHED != 0,
             deleted: None,
         };
         while !from.is_empty() {
@@ -139,6 +145,7 @@ mod tests {
             scope: Some("scope".into()),
             is_scope_fixed: true,
             is_immutable_by_version: false,
+            is_hashed: true,
             deleted: Some(Deleted { at_ms: 3, until_ms: 4 }),
         };
         let row = record.encode();

@@ -22,6 +22,8 @@ pub struct NewBlobContainer {
     pub scope: Option<String>,
     pub is_scope_fixed: bool,
     pub is_immutable_by_version: bool,
+    /// Whether its blobs are placed by a hash of their names.
+    pub is_hashed: bool,
 }
 
 struct Create {
@@ -49,6 +51,7 @@ impl Transaction for Create {
             scope: new.scope,
             is_scope_fixed: new.is_scope_fixed,
             is_immutable_by_version: new.is_immutable_by_version,
+            is_hashed: new.is_hashed,
             deleted: None,
         };
         tx.put(&self.key, record.encode()).await?;

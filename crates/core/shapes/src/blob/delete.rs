@@ -56,7 +56,8 @@ impl Transaction for Delete {
                 let current = shardlet.current().await?;
                 if current.is_some_and(|record| record.version == Some(version)) {
                     let message = "the current version is deleted as the blob";
-                    return Err(Error::invalid("current-version", message));
+                    let code = codes::OPERATION_NOT_ALLOWED_ON_ROOT;
+                    return Err(Error::exists(code, message));
                 }
                 self.delete_past(&mut shardlet, Past::Version, version).await
             }
@@ -120,6 +121,10 @@ impl Delete {
         let found = shardlet.past(kind, time).await?;
         let wanted = |record: &BlobRecord| self.options.permanent || record.deleted.is_none();
         let record = found.filter(wanted).ok_or_else(no_blob)?;
+        if self.options.permanent && record.deleted.is_none() {
+            let message = "what is to go for good must have been deleted before";
+            return Err(Error::exists(codes::NOT_SOFT_DELETED, message));
+        }
         let facts = Facts { changed: record.changed, tags: &record.tags };
         self.conditions.check_write(Some(facts), Some(&record.lease), shardlet.now_ms())?;
         let permanent = record.deleted.is_some() || self.protection.retention_days.is_none();

@@ -13,6 +13,7 @@ use lazuli_engine::{
 use super::Blobs;
 use super::address::ContainerAddress;
 use super::cursor::States;
+use super::hashed::gathered;
 use super::list::Page;
 use super::place::names_of;
 use super::record::BlobRecord;
@@ -77,26 +78,30 @@ struct FindScan<'a> {
     range: KeyRange,
     test: FindTest,
     now_ms: u64,
-    /// The generations of the containers that there are, as far as they were asked for.
-    generations: Mutex<BTreeMap<String, Option<i64>>>,
+    /// The generations of the containers that there are, as far as they were asked for, and whether they hash their names.
+    generations: Mutex<BTreeMap<String, Option<(i64, bool)>>>,
 }
 
 impl FindScan<'_> {
-    /// Blobs of containers that were deleted stay for a while, and are not found.
-    async fn is_alive(&self, container: &str, generation: i64) -> Result<bool> {
+    /// Whether the names of a container are hashed; none if it is no more. Blobs of containers that were deleted stay for a
+    /// while, and are not found.
+    async fn is_hashed(&self, container: &str, generation: i64) -> Result<Option<bool>> {
+        let alive = |known: Option<(i64, bool)>| {
+            known.filter(|(known, _)| *known == generation).map(|(_, is_hashed)| is_hashed)
+        };
         let lock = || self.generations.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(known) = lock().get(container) {
-            return Ok(*known == Some(generation));
+            return Ok(alive(*known));
         }
         let address =
             ContainerAddress { account: self.account.to_owned(), container: container.to_owned() };
         let found = match self.shape.find(&address).await {
-            Ok(found) => Some(found.record.generation),
+            Ok(found) => Some((found.record.generation, found.record.is_hashed)),
             Err(error) if error.kind() == Kind::NotFound => None,
             Err(error) => return Err(error),
         };
         lock().insert(container.to_owned(), found);
-        Ok(found == Some(generation))
+        Ok(alive(found))
     }
 }
 
@@ -123,8 +128,9 @@ impl PartitionScan for FindScan<'_> {
             if is_there && !record.tags.is_empty() {
                 let (container, generation, name) = names_of(&self.blobs, &row.route)?;
                 if (self.test)(&container, &record.tags)
-                    && self.is_alive(&container, generation).await?
+                    && let Some(is_hashed) = self.is_hashed(&container, generation).await?
                 {
+                    let name = gathered(name, is_hashed);
                     page.bytes += key.len() + name.len() + record.tags.len() * 64;
                     let found = FoundBlob { container, name, tags: record.tags };
                     page.rows.push((key.clone(), found));

@@ -144,7 +144,7 @@ impl Lease {
                 Ok(())
             }
             LeaseState::Leased => Err(mismatch()),
-            LeaseState::Breaking if self.is(id) || self.is(proposed) => Err(refused(
+            LeaseState::Breaking if self.is(id) => Err(refused(
                 codes::LEASE_IS_BREAKING_CHANGE,
                 "the lease is being broken and cannot be changed",
             )),

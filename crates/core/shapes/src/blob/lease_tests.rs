@@ -55,7 +55,7 @@ fn every_action_in_every_state_does_what_the_service_does() {
         (renew("a"), [Err(MISMATCH), Ok(Held), Err(BROKE), Err(BROKE), Ok(Held)]),
         (renew("b"), [Err(MISMATCH), Err(MISMATCH), Err(MISMATCH), Err(MISMATCH), Err(MISMATCH)]),
         (change("a", "b"), [Err(ABSENT), Ok(Held), Err(CHANGES), Err(ABSENT), Err(ABSENT)]),
-        (change("b", "a"), [Err(ABSENT), Ok(Held), Err(CHANGES), Err(ABSENT), Err(ABSENT)]),
+        (change("b", "a"), [Err(ABSENT), Ok(Held), Err(MISMATCH), Err(ABSENT), Err(ABSENT)]),
         (change("b", "c"), [Err(ABSENT), Err(MISMATCH), Err(MISMATCH), Err(ABSENT), Err(ABSENT)]),
         (release("a"), [Err(MISMATCH), Ok(Available), Ok(Available), Ok(Available), Ok(Available)]),
         (release("b"), [Err(MISMATCH), Err(MISMATCH), Err(MISMATCH), Err(MISMATCH), Err(MISMATCH)]),

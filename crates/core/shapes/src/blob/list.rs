@@ -13,6 +13,7 @@ use super::Blobs;
 use super::address::{ContainerAddress, Past, Which};
 use super::codec::damaged;
 use super::cursor::{LAST, Row, States, text_prefix};
+use super::hashed::gathered;
 use super::place::names_of;
 use super::record::BlobRecord;
 use super::shardlet::past_of;
@@ -78,6 +79,23 @@ impl Blobs {
         let container = KeyPart::Text(address.container.clone());
         let parts = [container, KeyPart::Int64(found.record.generation)];
         let inside = found.blobs.kind.route(&prefix, &parts)?;
+        if found.record.is_hashed {
+            return Box::pin(self.list_hashed(&found.blobs, &inside, options, after)).await;
+        }
+        let rows = self.rows_of_list(&found.blobs, inside, false, options, after).await?;
+        let entries = rows.entries.into_iter().map(|(_, entry)| entry).collect();
+        Ok(Page { entries, next: rows.next })
+    }
+
+    /// A page of the blobs whose routes begin so, with their sort keys.
+    pub(super) async fn rows_of_list(
+        &self,
+        blobs: &Arc<Container>,
+        inside: Bytes,
+        is_hashed: bool,
+        options: &ListOptions,
+        after: Option<&Bytes>,
+    ) -> Result<Page<(Bytes, Listed)>> {
         let start = text_prefix(&inside, &options.prefix);
         let from = options.from.as_ref().map(|from| text_prefix(&inside, from));
         let range =
@@ -86,11 +104,11 @@ impl Blobs {
             return Ok(Page { entries: Vec::new(), next: None });
         }
         let now_ms = self.now_ms();
-        let scan = ListScan { blobs: found.blobs.clone(), inside, range, options, now_ms };
-        self.page_of_list(&found.blobs, &scan, &scan.range, options.most, after).await
+        let scan = ListScan { blobs: blobs.clone(), inside, is_hashed, range, options, now_ms };
+        self.page_of_rows(blobs, &scan, &scan.range, options.most, after).await
     }
 
-    /// Asks for one row more than wanted, so that the last page knows that it is the last.
+    /// A page of rows without their keys.
     pub(super) async fn page_of_list<Entry: Send>(
         &self,
         container: &Container,
@@ -99,6 +117,20 @@ impl Blobs {
         most: usize,
         after: Option<&Bytes>,
     ) -> Result<Page<Entry>> {
+        let page = self.page_of_rows(container, scan, routes, most, after).await?;
+        let entries = page.entries.into_iter().map(|(_, entry)| entry).collect();
+        Ok(Page { entries, next: page.next })
+    }
+
+    /// Asks for one row more than wanted, so that the last page knows that it is the last.
+    async fn page_of_rows<Entry: Send>(
+        &self,
+        container: &Container,
+        scan: &impl PartitionScan<Row = (Bytes, Entry)>,
+        routes: &KeyRange,
+        most: usize,
+        after: Option<&Bytes>,
+    ) -> Result<Page<(Bytes, Entry)>> {
         let after = after.map(|after| Continuation::new(container.id, after.clone()));
         let limit = PageLimit::items(most.max(1) + 1);
         let request = FanOut { routes: routes.clone(), limit, on_failure: OnFailure::Fail };
@@ -108,8 +140,7 @@ impl Blobs {
             page.rows.truncate(most.max(1));
             next = page.rows.last().map(|(key, _)| key.clone());
         }
-        let entries = page.rows.into_iter().map(|(_, entry)| entry).collect();
-        Ok(Page { entries, next })
+        Ok(Page { entries: page.rows, next })
     }
 }
 
@@ -117,6 +148,7 @@ struct ListScan<'a> {
     blobs: Arc<Container>,
     /// What the routes of all blobs of the container begin with.
     inside: Bytes,
+    is_hashed: bool,
     range: KeyRange,
     options: &'a ListOptions,
     now_ms: u64,
@@ -182,7 +214,7 @@ impl ListScan<'_> {
         let text = route.strip_prefix(&self.inside[..]).and_then(|it| it.strip_suffix(&[0, 1]));
         let text = text.ok_or_else(damaged)?;
         if text.contains(&0) {
-            return Ok(names_of(&self.blobs, route)?.2);
+            return Ok(gathered(names_of(&self.blobs, route)?.2, self.is_hashed));
         }
         std::str::from_utf8(text).map(str::to_owned).map_err(|_| damaged())
     }

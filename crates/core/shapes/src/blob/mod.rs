@@ -25,6 +25,7 @@ mod delete;
 mod files;
 mod find;
 mod garbage;
+mod hashed;
 mod lease;
 pub mod limits;
 mod list;

@@ -8,6 +8,7 @@ use lazuli_engine::{Container, Error, ItemKey, KeyPart, Result, Space};
 
 use super::address::{BlobAddress, ContainerAddress, Place};
 use super::container::ContainerRecord;
+use super::hashed::spread;
 use super::limits::CONTAINER_FRESH_MS;
 use super::{Blobs, codes};
 
@@ -21,8 +22,8 @@ pub(super) struct Found {
 
 impl Found {
     pub(super) fn place(&self, address: &BlobAddress) -> Result<Place> {
-        let route =
-            blob_route(&self.blobs, &address.container, self.record.generation, &address.name)?;
+        let name = spread(&address.name, self.record.is_hashed);
+        let route = blob_route(&self.blobs, &address.container, self.record.generation, &name)?;
         Ok(Place { container: self.blobs.id, route })
     }
 }
@@ -41,7 +42,7 @@ pub(super) fn blob_route(
     blobs.kind.route(&blobs.key, &key)
 }
 
-/// Container, generation and name again from a route.
+/// Container, generation and name again from a route. Of a container whose names are hashed it is the name behind its digit.
 pub(super) fn names_of(blobs: &Container, route: &[u8]) -> Result<(String, i64, String)> {
     let parts = blobs.kind.key(&blobs.key, route)?;
     match <[KeyPart; 3]>::try_from(parts) {

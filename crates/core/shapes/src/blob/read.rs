@@ -144,7 +144,9 @@ impl Blobs {
         };
         let now_ms = self.now_ms();
         let visible = |it: &BlobRecord| it.is_committed && !it.is_expired(now_ms);
-        let record = record.filter(|it| visible(it) && it.deleted.is_none()).ok_or_else(no_blob)?;
+        let record = record.filter(|it| visible(it) && it.deleted.is_none());
+        let mut record = record.ok_or_else(no_blob)?;
+        record.is_current_version = !is_past && record.version.is_some();
         let as_of = is_past.then_some(record.kept_until);
         Ok(Seen { record, place, as_of, view, pin })
     }

@@ -114,6 +114,8 @@ pub struct BlobRecord {
     /// False while there are only blocks that wait for a commit.
     pub is_committed: bool,
     pub version: Option<Lsn>,
+    /// Whether a read found it to be the version that the blob has now. No row says so.
+    pub is_current_version: bool,
     pub headers: Headers,
     pub metadata: Vec<(String, String)>,
     pub tags: Vec<(String, String)>,
@@ -148,6 +150,7 @@ impl BlobRecord {
             content: ContentRef::default(),
             is_committed: true,
             version: None,
+            is_current_version: false,
             headers: Headers::default(),
             metadata: Vec::new(),
             tags: Vec::new(),

@@ -12,6 +12,7 @@ fn full() -> BlobRecord {
         changed: Lsn(8),
         content: ContentRef { id: 9, length: 1 << 40, form: Form::Pieces },
         is_committed: true,
+        is_current_version: false,
         version: Some(Lsn(10)),
         headers: Headers {
             content_type: text("type"),

@@ -7,6 +7,7 @@ use super::address::{BlobAddress, Past, Place};
 use super::conditions::{Conditions, Facts};
 use super::lease::Leased;
 use super::place::no_blob;
+use super::put::Protection;
 use super::record::{BlobKind, BlobRecord};
 use super::shardlet::Shardlet;
 
@@ -15,6 +16,7 @@ struct Snapshot {
     metadata: Option<Vec<(String, String)>>,
     conditions: Conditions,
     key_sha256: Option<[u8; 32]>,
+    protection: Protection,
 }
 
 impl Transaction for Snapshot {
@@ -42,7 +44,15 @@ impl Transaction for Snapshot {
         }
         shardlet.share_content(&record.content).await?;
         shardlet.put_past(Past::Snapshot, time, &snapshot).await?;
-        if record.kind == BlobKind::Page {
+        if self.protection.versioning {
+            // What the snapshot shows is a version too, and the blob goes on as the next one.
+            let mut before = record.clone();
+            before.waiting = 0;
+            shardlet.share_content(&record.content).await?;
+            shardlet.retire(before, self.protection).await?;
+            record.version = Some(time);
+        }
+        if record.kind == BlobKind::Page || self.protection.versioning {
             record.kept_until = time;
             shardlet.put_current(&record).await?;
         }
@@ -52,17 +62,20 @@ impl Transaction for Snapshot {
 }
 
 impl Blobs {
-    /// Takes a snapshot. Metadata that is given is the snapshot's instead of the blob's.
+    /// Takes a snapshot. Metadata that is given is the snapshot's instead of the blob's. Where versions are kept it makes
+    /// one as well.
     pub async fn snapshot(
         &self,
         address: &BlobAddress,
         metadata: Option<Vec<(String, String)>>,
         conditions: &Conditions,
         key_sha256: Option<[u8; 32]>,
+        protection: Protection,
     ) -> Result<(Lsn, BlobRecord)> {
         let place = self.find_place(address).await?;
         let conditions = conditions.clone();
-        let snapshot = Snapshot { place: place.clone(), metadata, conditions, key_sha256 };
+        let snapshot =
+            Snapshot { place: place.clone(), metadata, conditions, key_sha256, protection };
         self.commit(&place, snapshot, None).await
     }
 }

@@ -49,7 +49,7 @@ async fn a_snapshot_of_an_append_blob_does_not_grow_with_it() {
     let new = NewBlob::default();
     world.blobs.put_append_blob(&blob("x"), new, &any(), none()).await.unwrap();
     append(&world, "x", 10, 1, free).await.unwrap();
-    let (time, _) = world.blobs.snapshot(&blob("x"), None, &any(), None).await.unwrap();
+    let (time, _) = world.blobs.snapshot(&blob("x"), None, &any(), None, none()).await.unwrap();
     append(&world, "x", BIG, 2, free).await.unwrap();
     let then = world.read(&blob("x"), Which::Snapshot(time), None).await.unwrap();
     assert_eq!(then, bytes(10, 1));

@@ -111,7 +111,7 @@ async fn a_copy_asks_for_its_source_and_minds_the_conditions_on_both() {
 async fn a_snapshot_is_copied_over_its_own_blob() {
     let world = World::new().await;
     world.put("x", &bytes(BIG, 1)).await;
-    let (time, _) = world.blobs.snapshot(&blob("x"), None, &any(), None).await.unwrap();
+    let (time, _) = world.blobs.snapshot(&blob("x"), None, &any(), None, none()).await.unwrap();
     world.put("x", &bytes(BIG, 2)).await;
     let from = CopySource { which: Which::Snapshot(time), ..source("x") };
     copy(&world, &from, "x", options()).await.unwrap();

@@ -62,7 +62,8 @@ async fn any_writes_and_clears_read_as_an_array_does_also_in_every_snapshot() {
             model[place.clone()].copy_from_slice(&bytes(place.len(), round as u8));
         }
         if round % 30 == 29 {
-            let (time, _) = world.blobs.snapshot(&blob("x"), None, &any(), None).await.unwrap();
+            let (time, _) =
+                world.blobs.snapshot(&blob("x"), None, &any(), None, none()).await.unwrap();
             snapshots.push((time, model.clone()));
         }
     }
@@ -103,12 +104,12 @@ async fn ranges_and_comparisons_name_the_pages_and_no_others() {
     let world = new(100).await;
     write(&world, 10, 10, 1).await.unwrap();
     write(&world, 30, 5, 1).await.unwrap();
-    let (first, _) = world.blobs.snapshot(&blob("x"), None, &any(), None).await.unwrap();
+    let (first, _) = world.blobs.snapshot(&blob("x"), None, &any(), None, none()).await.unwrap();
     write(&world, 12, 2, 2).await.unwrap();
     write(&world, 50, 1, 2).await.unwrap();
     clear(&world, 31, 2).await.unwrap();
     clear(&world, 60, 9).await.unwrap();
-    let (second, _) = world.blobs.snapshot(&blob("x"), None, &any(), None).await.unwrap();
+    let (second, _) = world.blobs.snapshot(&blob("x"), None, &any(), None, none()).await.unwrap();
     clear(&world, 0, 100).await.unwrap();
     let at = |time| Which::Snapshot(time);
     assert_eq!(ranges(&world, at(first), None).await, [vec![10..20, 30..35], vec![]]);

@@ -15,7 +15,7 @@ async fn a_snapshot_keeps_what_the_blob_was_and_must_go_before_it() {
         world.put("x", &bytes(length, 1)).await;
         let metadata = Some(vec![("a".to_owned(), "b".to_owned())]);
         let (time, record) =
-            world.blobs.snapshot(&blob("x"), metadata.clone(), &any(), None).await.unwrap();
+            world.blobs.snapshot(&blob("x"), metadata.clone(), &any(), None, none()).await.unwrap();
         assert_eq!(Some(&record.metadata), metadata.as_ref());
         world.put("x", &bytes(length, 2)).await;
         world.collect().await;
@@ -69,7 +69,7 @@ async fn every_write_makes_a_version_and_each_is_read_and_deleted_by_itself() {
 async fn what_was_deleted_for_a_while_comes_back_whole() {
     let world = World::new().await;
     world.try_put("x", &bytes(BIG, 1), &any(), retained()).await.unwrap();
-    let (time, _) = world.blobs.snapshot(&blob("x"), None, &any(), None).await.unwrap();
+    let (time, _) = world.blobs.snapshot(&blob("x"), None, &any(), None, none()).await.unwrap();
     world.try_put("x", &bytes(BIG, 2), &any(), retained()).await.unwrap();
     let outcome = world.delete_state("x", Which::Current, INCLUDE, retained()).await.unwrap();
     assert!(!outcome.permanent);

@@ -95,6 +95,23 @@ async fn a_lease_ends_and_can_be_renewed_until_somebody_writes() {
 }
 
 #[tokio::test]
+async fn the_lease_of_a_container_can_be_renewed_whatever_was_written() {
+    let world = World::new().await;
+    let act = |action| {
+        let blobs = world.blobs.clone();
+        async move { blobs.lease_container(&container("c"), action, &any()).await }
+    };
+    act(LeaseAction::Acquire { id: "l".into(), seconds: Some(15) }).await.unwrap();
+    world.pass(15_000);
+    let pairs = vec![("a".to_owned(), "b".to_owned())];
+    world.blobs.set_container_metadata(&container("c"), pairs, &any()).await.unwrap();
+    world.put("x", &bytes(1, 1)).await;
+    act(LeaseAction::Renew { id: "l".into() }).await.unwrap();
+    let refused = world.blobs.delete_container(&container("c"), &any(), none()).await;
+    assert_eq!(refused.unwrap_err().code(), codes::LEASE_ID_MISSING);
+}
+
+#[tokio::test]
 async fn a_blob_is_out_of_the_archive_after_a_while() {
     let world = World::new().await;
     world.put("x", &bytes(10, 1)).await;

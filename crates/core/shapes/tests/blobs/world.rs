@@ -79,8 +79,17 @@ pub(crate) fn bytes(length: usize, seed: u8) -> Bytes {
 impl World {
     /// With the container `c`.
     pub(crate) async fn new() -> Self {
+        Self::with(NewBlobContainer::default()).await
+    }
+
+    /// The same, and one whose container hashes its names.
+    pub(crate) async fn plain_and_hashed() -> [Self; 2] {
+        let hashed = NewBlobContainer { is_hashed: true, ..NewBlobContainer::default() };
+        [Self::new().await, Self::with(hashed).await]
+    }
+
+    async fn with(new: NewBlobContainer) -> Self {
         let world = Self::empty().await;
-        let new = NewBlobContainer::default();
         world.blobs.create_container(&container("c"), new).await.unwrap();
         world
     }

@@ -9,6 +9,7 @@ use super::write::{
 use super::{Head, bad_header, unknown};
 use crate::access::Need;
 use crate::block_list::block_id;
+use crate::codes::Code;
 use crate::error::{Common, Fault, Result};
 use crate::limits::Limits;
 use crate::options::{
@@ -50,6 +51,17 @@ pub(crate) enum BlobOperation {
     Account,
 }
 
+/// What can be changed of snapshots and versions.
+const CHANGES_OF_STATES: [&str; 4] = ["tags", "tier", "immutabilityPolicies", "legalhold"];
+
+/// Refuses a snapshot or a version where only the blob itself can be meant.
+fn current_only(head: Head<'_>) -> Result<()> {
+    match which(head.query)? {
+        Which::Current => Ok(()),
+        Which::Snapshot(_) | Which::Version(_) => Err(Fault::new(Code::InvalidOperation)),
+    }
+}
+
 impl BlobOperation {
     pub(super) fn parse(head: Head<'_>, limits: &Limits) -> Result<Self> {
         if let Some(kind) = head.parameter("restype") {
@@ -70,8 +82,16 @@ impl BlobOperation {
                 Ok(Self::DeleteImmutability { which: which(head.query)? })
             }
             ("POST", Some("query")) => Ok(Self::Query),
-            ("PUT", None) => Self::parse_put(head, limits),
-            ("PUT", Some(part)) => Self::parse_change(head, part, limits),
+            ("PUT", None) => {
+                current_only(head)?;
+                Self::parse_put(head, limits)
+            }
+            ("PUT", Some(part)) => {
+                if !CHANGES_OF_STATES.contains(&part) {
+                    current_only(head)?;
+                }
+                Self::parse_change(head, part, limits)
+            }
             _ => Err(unknown(head)),
         }
     }

@@ -10,6 +10,9 @@ use crate::error::{Common, Fault, Result};
 use crate::limits::Limits;
 use crate::options::{Pairs, conditions, lease_action, lease_only, metadata};
 
+/// The header by which a client asks for a container whose names are hashed (B3).
+pub(crate) const MAP_HEADER: &str = "x-lazuli-map";
+
 #[derive(Debug)]
 pub(crate) enum ContainerOperation {
     Create(CreateContainer),
@@ -50,6 +53,8 @@ pub(crate) enum ContainerOperation {
 #[derive(Debug, PartialEq)]
 pub(crate) struct CreateContainer {
     pub(crate) metadata: Pairs,
+    /// Whether its blobs are placed by a hash of their names.
+    pub(crate) hashed: bool,
     pub(crate) access: PublicAccess,
 }
 
@@ -94,6 +99,7 @@ impl ContainerOperation {
         match (head.method.as_str(), head.parameter("comp")) {
             ("PUT", None) => Ok(Self::Create(CreateContainer {
                 metadata: metadata(head, limits)?,
+                hashed: is_hashed(head)?,
                 access: public_access(head)?,
             })),
             ("GET" | "HEAD", None) => Ok(Self::Properties { conditions: lease_only(head)? }),
@@ -177,6 +183,16 @@ impl ContainerOperation {
     }
 }
 
+/// How a new container places its blobs: in the order of their names, or by a hash of them, which spreads names that only
+/// ever grow. The header is our own; clients of the original do not know it.
+fn is_hashed(head: Head<'_>) -> Result<bool> {
+    match head.text(MAP_HEADER) {
+        None | Some("range") => Ok(false),
+        Some("hash") => Ok(true),
+        Some(_) => Err(bad_header(MAP_HEADER)),
+    }
+}
+
 fn public_access(head: Head<'_>) -> Result<PublicAccess> {
     match head.text("x-ms-blob-public-access") {
         None => Ok(PublicAccess::None),
@@ -202,7 +218,7 @@ fn list(head: Head<'_>, limits: &Limits) -> Result<BlobList> {
     includes(head, |item| {
         let flag = match item {
             "copy" => &mut list.copy,
-            "deleted" | "deletedwithversions" => &mut list.deleted,
+            "deleted" => &mut list.deleted,
             "metadata" => &mut list.metadata,
             "snapshots" => &mut list.snapshots,
             "uncommittedblobs" => &mut list.uncommitted,

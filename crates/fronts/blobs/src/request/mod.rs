@@ -21,7 +21,7 @@ use crate::limits::Limits;
 use crate::names::{check_blob, check_container};
 
 pub(crate) use blob::BlobOperation;
-pub(crate) use container::{BlobList, ContainerOperation, CreateContainer, SetAcl};
+pub(crate) use container::{BlobList, ContainerOperation, CreateContainer, MAP_HEADER, SetAcl};
 pub(crate) use content::{
     Append, BlockListKind, Expiry, GetPages, PageWrite, PutBlock, PutBlockList,
 };

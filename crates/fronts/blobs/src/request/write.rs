@@ -96,20 +96,25 @@ pub(crate) struct Source {
     pub(crate) range: Option<ByteRange>,
     pub(crate) checksums: Checksums,
     pub(crate) conditions: Conditions,
-    /// The conditions as headers, for a source that another server has.
-    pub(crate) condition_headers: Vec<(&'static str, String)>,
+    /// The conditions and the key as headers, for a source that another server has.
+    pub(crate) headers: Vec<(&'static str, String)>,
     /// What to say to the server of the source about who we are.
     pub(crate) authorization: Option<String>,
     /// The key that the source is encrypted with.
     pub(crate) key: Option<CustomerKey>,
 }
 
-/// How the conditions on a source are called there.
-const SOURCE_CONDITIONS: [(&str, &str); 4] = [
+/// What is said of a source, and how it is called where the source is.
+const SOURCE_HEADERS: [(&str, &str); 9] = [
     ("x-ms-source-if-match", "if-match"),
     ("x-ms-source-if-none-match", "if-none-match"),
     ("x-ms-source-if-modified-since", "if-modified-since"),
     ("x-ms-source-if-unmodified-since", "if-unmodified-since"),
+    ("x-ms-source-if-tags", "x-ms-if-tags"),
+    ("x-ms-source-lease-id", "x-ms-lease-id"),
+    ("x-ms-source-encryption-key", "x-ms-encryption-key"),
+    ("x-ms-source-encryption-key-sha256", "x-ms-encryption-key-sha256"),
+    ("x-ms-source-encryption-algorithm", "x-ms-encryption-algorithm"),
 ];
 
 impl Source {
@@ -119,11 +124,11 @@ impl Source {
             return Err(bad_header("x-ms-copy-source"));
         }
         let range = head.text("x-ms-source-range").map(ByteRange::required).transpose()?;
-        let condition_headers = SOURCE_CONDITIONS
+        let headers = SOURCE_HEADERS
             .into_iter()
             .filter_map(|(name, there)| Some((there, head.text(name)?.to_owned())));
         Ok(Some(Self {
-            condition_headers: condition_headers.collect(),
+            headers: headers.collect(),
             key: customer_key(head, "x-ms-source-")?,
             url: url.to_owned(),
             range,

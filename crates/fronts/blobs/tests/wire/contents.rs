@@ -113,6 +113,16 @@ fn get_blob() {
 }
 
 #[test]
+fn a_range_behind_the_end_is_told_where_the_end_is() {
+    let server = with_blob();
+    let behind = "GET /dev/con/b\nx-ms-range: bytes=5-9";
+    assert_eq!(server.refusal(behind), "416 InvalidRange");
+    assert!(server.send(behind).contains("\ncontent-range: bytes */5\n"));
+    server.done("PUT /dev/con/empty\nx-ms-blob-type: BlockBlob\ncontent-length: 0");
+    assert!(server.send("GET /dev/con/empty\nrange: bytes=0-").contains("bytes */0\n"));
+}
+
+#[test]
 fn get_blob_properties() {
     let server = with_blob();
     check(

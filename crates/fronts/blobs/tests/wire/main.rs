@@ -9,6 +9,7 @@ mod contents;
 mod lists;
 mod raw;
 mod service;
+mod states;
 
 use expect_test::{Expect, expect};
 use raw::Server;

@@ -67,8 +67,20 @@ impl Server {
         format!("{} {}", &answer[..3], code.unwrap_or("without a code"))
     }
 
+    /// The value of a header of the answer to what must succeed, as it is.
+    pub(crate) fn header(&self, text: &str, name: &str) -> String {
+        let answer = self.answer(text).unwrap();
+        assert!(answer.starts_with('2'), "{text}\n{answer}");
+        let line = answer.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        line.unwrap_or_default().to_owned()
+    }
+
     /// The whole answer, or nothing if the text is no HTTP.
     pub(crate) fn try_send(&self, text: &str) -> Option<String> {
+        Some(mask(&self.answer(text)?) + "\n")
+    }
+
+    fn answer(&self, text: &str) -> Option<String> {
         let request = parse(text)?;
         let response = self.runtime.block_on((self.handler)(request));
         let mut out = response.status.to_string();
@@ -79,7 +91,7 @@ impl Server {
         if !body.is_empty() {
             out += &format!("\n\n{}", String::from_utf8_lossy(&body));
         }
-        Some(mask(&out) + "\n")
+        Some(out)
     }
 }
 

@@ -36,9 +36,11 @@ pub enum Tokens {
 /// What is wrong with a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenFault {
-    /// Tokens are not taken, or it is none.
+    /// Tokens are not taken.
     NotSupported,
     NotSecure,
+    /// It is no token.
+    Malformed,
     NotInTime,
     OtherIssuer,
     OtherAudience,
@@ -50,6 +52,7 @@ impl TokenFault {
         match self {
             Self::NotSupported => "Authentication scheme Bearer is not supported.",
             Self::NotSecure => "Authentication scheme Bearer is not allowed with HTTP.",
+            Self::Malformed => "The token is not a JSON Web Token.",
             Self::NotInTime => "Lifetime validation failed.",
             Self::OtherIssuer => "Invalid token issuer.",
             Self::OtherAudience => "Invalid token audience.",
@@ -102,7 +105,7 @@ pub fn check(
     if !request.secure {
         return refuse(TokenFault::NotSecure);
     }
-    let Some(claims) = claims(text) else { return refuse(TokenFault::NotSupported) };
+    let Some(claims) = claims(text) else { return refuse(TokenFault::Malformed) };
     let now = (request.received_ms / 1000) as f64;
     let is_known = claims.iat.is_finite() && now >= claims.nbf && now <= claims.exp;
     if !is_known {
@@ -184,7 +187,7 @@ mod tests {
         let now = NOW_MS / 1000;
         assert_eq!(check_with("nbf", json!(now + 1)), Err(TokenFault::NotInTime));
         assert_eq!(check_with("exp", json!(now - 1)), Err(TokenFault::NotInTime));
-        assert_eq!(check_with("iat", Value::Null), Err(TokenFault::NotSupported));
+        assert_eq!(check_with("iat", Value::Null), Err(TokenFault::Malformed));
         assert_eq!(check_with("iss", json!("https://evil.test/")), Err(TokenFault::OtherIssuer));
         for audience in [
             "https://storage.azure.com",
@@ -219,7 +222,8 @@ mod tests {
         for text in ["Bearer", "Bearer a", "Bearer a.b", "Bearer a.b.c", "Bearer a.e30.c.d"] {
             request.secure = true;
             request.headers.insert("authorization", text.parse().unwrap());
-            let expected = if text == "Bearer" { Refusal::Missing } else { off };
+            let bad = Refusal::Token(TokenFault::Malformed);
+            let expected = if text == "Bearer" { Refusal::Missing } else { bad };
             assert_eq!(refused(&request, Tokens::Basic), expected, "{text}");
         }
     }
