@@ -17,7 +17,7 @@ impl Model {
                 steps.push(forget(state, index));
             }
             if me.operation.number != 0 {
-                steps.push(self.go_on(state, index));
+                steps.extend(self.go_on(state, index));
             } else if me.pass.job != 0 {
                 steps.extend(self.copy(state, index));
                 if self.variant == Variant::UnansweredPass && state.stray.job == 0 {
@@ -83,7 +83,7 @@ impl Model {
     }
 
     /// The next step of the operation in its hands.
-    fn go_on(&self, state: &State, index: usize) -> (Step, State) {
+    fn go_on(&self, state: &State, index: usize) -> Option<(Step, State)> {
         let mut next = *state;
         let me = state.coordinators[index];
         let operation = me.operation;
@@ -92,20 +92,23 @@ impl Model {
         let left = takers.iter().enumerate().skip(usize::from(me.steps_done));
         let taker = left.filter_map(|(at, taker)| taker.map(|taker| (at, taker))).next();
         if let Some((at, shard)) = taker {
+            if state.is_gone(shard) {
+                return None;
+            }
             self.apply(&mut next, operation, shard);
             next.coordinators[index].steps_done = at as u8 + 1;
-            return (Step::Brings { coordinator, kind, shard }, next);
+            return Some((Step::Brings { coordinator, kind, shard }, next));
         }
         self.conclude(&mut next, operation);
         end_operation(&mut next.coordinators[index]);
-        (Step::Concludes { coordinator, kind }, next)
+        Some((Step::Concludes { coordinator, kind }, next))
     }
 
     /// Takes a snapshot of the source: for the next chunk of the copy, or for all keys written down since the last pass.
     fn read(&self, state: &State, index: usize) -> Option<(Step, State)> {
         let me = state.coordinators[index];
         let arrival = state.shards[usize::from(me.target)].arrival;
-        if me.ready || !self.guard_holds(state, me.job, me.target) {
+        if me.ready || state.target_gone || !self.guard_holds(state, me.job, me.target) {
             return None;
         }
         let Arrival { mut copied, mut position, .. } = arrival;
@@ -148,7 +151,7 @@ impl Model {
     }
 
     fn write_pass(&self, state: &mut State, pass: Pass) -> bool {
-        if !self.guard_holds(state, pass.job, pass.target) {
+        if state.is_gone(pass.target) || !self.guard_holds(state, pass.job, pass.target) {
             return false;
         }
         let shard = state.shard(pass.target);
@@ -162,19 +165,30 @@ impl Model {
 
     /// What happens without a coordinator: the reconciler, routers that help, an operator, the deletion of garbage.
     pub(crate) fn anybody_steps(&self, state: &State, steps: &mut Vec<(Step, State)>) {
-        let mut next = *state;
-        if self.decide(&mut next, Kind::Cancel, 0).is_some() {
-            steps.push((Step::SomebodyCancels, next));
+        for kind in [Kind::Cancel, Kind::Clear, Kind::Reopen] {
+            let may = kind != Kind::Reopen || self.variant != Variant::BothShards;
+            let mut next = *state;
+            if may && self.decide(&mut next, kind, 0).is_some() {
+                steps.push((Step::SomebodyDecides { kind }, next));
+            }
         }
         let pending = state.catalog.pending;
+        let before_commit = matches!(state.catalog.stage, Stage::Copying | Stage::Fenced)
+            && pending.kind != Kind::Commit;
+        if self.target_goes && !state.target_gone && before_commit {
+            let next = State { target_gone: true, ..*state };
+            steps.push((Step::TargetGoes, next));
+        }
         if pending.number != 0 {
             let mut next = *state;
             let takers = self.takers(pending).into_iter().flatten();
             let mut open =
                 takers.filter(|taker| state.shards[usize::from(*taker)].applied < pending.number);
             if let Some(shard) = open.next() {
-                self.apply(&mut next, pending, shard);
-                steps.push((Step::SomebodyBrings { kind: pending.kind, shard }, next));
+                if !state.is_gone(shard) {
+                    self.apply(&mut next, pending, shard);
+                    steps.push((Step::SomebodyBrings { kind: pending.kind, shard }, next));
+                }
             } else {
                 self.conclude(&mut next, pending);
                 steps.push((Step::SomebodyConcludes { kind: pending.kind }, next));
@@ -192,24 +206,29 @@ impl Model {
                 steps.push((Step::StrayPassLands { job: pass.job }, next));
             }
         }
-        for shard in (0..2).filter(|shard| state.shards[usize::from(*shard)].garbage) {
-            let mut next = *state;
-            match next.shard(shard).data.iter_mut().find(|value| **value != 0) {
-                Some(value) => {
-                    *value = 0;
-                    steps.push((Step::GarbageShrinks { shard }, next));
-                }
-                None => {
-                    next.shard(shard).garbage = false;
-                    steps.push((Step::GarbageIsGone { shard }, next));
-                }
-            }
-        }
+        garbage_steps(state, steps);
         let source = state.shards[usize::from(1 - state.catalog.owner)];
         if state.catalog.stage == Stage::Retiring && pending.number == 0 && !source.garbage {
             let mut next = *state;
             next.catalog.stage = Stage::NoMove;
             steps.push((Step::MoveIsOver, next));
+        }
+    }
+}
+
+/// Garbage goes key by key, and then its row does.
+fn garbage_steps(state: &State, steps: &mut Vec<(Step, State)>) {
+    for shard in (0..2).filter(|shard| state.shards[usize::from(*shard)].garbage) {
+        let mut next = *state;
+        match next.shard(shard).data.iter_mut().find(|value| **value != 0) {
+            Some(value) => {
+                *value = 0;
+                steps.push((Step::GarbageShrinks { shard }, next));
+            }
+            None => {
+                next.shard(shard).garbage = false;
+                steps.push((Step::GarbageIsGone { shard }, next));
+            }
         }
     }
 }
@@ -227,7 +246,7 @@ fn forget(state: &State, index: usize) -> (Step, State) {
 /// What a coordinator knows once its operation is concluded. One that leads nothing has only helped.
 pub(crate) fn end_operation(coordinator: &mut Coordinator) {
     let kind = coordinator.operation.kind;
-    if coordinator.job == 0 || matches!(kind, Kind::Commit | Kind::Cancel) {
+    if coordinator.job == 0 || matches!(kind, Kind::Commit | Kind::Cancel | Kind::Clear) {
         *coordinator = Coordinator::default();
         return;
     }
@@ -236,6 +255,6 @@ pub(crate) fn end_operation(coordinator: &mut Coordinator) {
     match kind {
         Kind::Fence => coordinator.fenced = true,
         Kind::Reopen => (coordinator.fenced, coordinator.ready) = (false, false),
-        Kind::Begin | Kind::Take | Kind::Commit | Kind::Cancel => {}
+        Kind::Begin | Kind::Take | Kind::Commit | Kind::Cancel | Kind::Clear => {}
     }
 }

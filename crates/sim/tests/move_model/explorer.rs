@@ -50,6 +50,11 @@ impl<M: Model> Explored<M> {
 
     /// The first state from which no end can be reached, whatever happens next.
     pub(crate) fn stuck(&self, model: &M) -> Option<usize> {
+        self.can_end(model).iter().position(|ends| !ends)
+    }
+
+    /// By state: whether an end can be reached from it.
+    pub(crate) fn can_end(&self, model: &M) -> Vec<bool> {
         let mut ways_in: Vec<u32> = self.edges.iter().map(|(_, to)| *to).collect();
         let mut order: Vec<u32> = (0..ways_in.len() as u32).collect();
         order.sort_unstable_by_key(|edge| ways_in[*edge as usize]);
@@ -68,7 +73,7 @@ impl<M: Model> Explored<M> {
                 }
             }
         }
-        can_end.iter().position(|ends| !ends)
+        can_end
     }
 }
 

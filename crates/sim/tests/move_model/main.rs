@@ -16,12 +16,15 @@
 //! come at any moment), moves of partitions that nobody can write to, and changes of the map by anything but moves, which
 //! the lock refuses. A commit is atomic here, and memory and disk of a local map are one.
 //!
+//! `gone` asks what becomes of the writers when the target goes for good before the commit.
+//!
 //! `variants` breaks the protocol in one place each, and the explorer must find out. `cargo test -p lazuli-sim --test
 //! move_model -- --nocapture` prints the shortest way to each fault.
 
 mod clients;
 mod coordinators;
 mod explorer;
+mod gone;
 mod model;
 mod normal;
 mod operations;
@@ -77,6 +80,7 @@ fn right() -> Model {
         reopens_max: 1,
         has_reader: false,
         helps: true,
+        target_goes: false,
     }
 }
 

@@ -37,6 +37,9 @@ pub(crate) enum Variant {
     BeginOverGarbage,
     /// Who ends a move deletes what was written down for it, without a guard.
     RecordsClearedLate,
+    /// As safe as the protocol, but what gives the partition back to its writers needs the target too: a move begins on the
+    /// source first, only who leads may reopen, a fenced move is taken as it is, and cancelling is one operation on both.
+    BothShards,
     /// Readers check first, and take their snapshot then.
     ReaderChecksFirst,
 }
@@ -72,7 +75,8 @@ pub(crate) enum Step {
     Forgets { coordinator: u8 },
     GivesUpWaiting { coordinator: u8 },
     StrayPassLands { job: u8 },
-    SomebodyCancels,
+    SomebodyDecides { kind: Kind },
+    TargetGoes,
     SomebodyBrings { kind: Kind, shard: u8 },
     SomebodyConcludes { kind: Kind },
     GarbageShrinks { shard: u8 },
@@ -112,6 +116,8 @@ pub(crate) struct Model {
     pub has_reader: bool,
     /// Whether coordinators take up operations that others began.
     pub helps: bool,
+    /// Whether the target may go for good before the commit.
+    pub target_goes: bool,
 }
 
 /// What the partition holds at the start.
@@ -210,6 +216,7 @@ impl explorer::Model for Model {
 
     fn is_end(&self, state: &State) -> bool {
         let done = |(writer, script): (&Writer, &[Write])| usize::from(writer.done) == script.len();
-        Self::is_settled(state) && state.writers.iter().zip(self.scripts).all(done)
+        (Self::is_settled(state) || state.target_gone)
+            && state.writers.iter().zip(self.scripts).all(done)
     }
 }

@@ -19,7 +19,7 @@ impl Model {
             }
         }
         // Nobody reads what was written down for a move that is over.
-        if matches!(state.catalog.stage, Stage::NoMove | Stage::Retiring) {
+        if matches!(state.catalog.stage, Stage::NoMove | Stage::Retiring | Stage::Clearing) {
             (state.log, state.lsn) = ([0; LOG], 0);
         }
         if self.variant != Variant::TakenAgain {

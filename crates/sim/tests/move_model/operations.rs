@@ -22,14 +22,14 @@ impl Model {
             catalog.stage = Stage::Copying;
         }
         if kind == Kind::Reopen {
-            catalog.reopens += 1;
+            catalog.reopens = self.reopens_max.min(catalog.reopens + 1);
         }
         let late_cancel = kind == Kind::Cancel && catalog.stage == Stage::Retiring;
         catalog.pending = Operation {
             number: catalog.version,
             kind,
             source: if late_cancel { 1 - catalog.owner } else { catalog.owner },
-            epoch: catalog.epoch + u8::from(kind != Kind::Take && new_epoch),
+            epoch: catalog.epoch + u8::from(!matches!(kind, Kind::Take | Kind::Clear) && new_epoch),
             job: catalog.job,
         };
         Some(catalog.pending)
@@ -41,16 +41,28 @@ impl Model {
         let unchecked =
             matches!(self.variant, Variant::NoJobEpochs | Variant::OperationsWithoutJobEpoch);
         let leads = job == catalog.job || unchecked;
+        let alone = self.variant != Variant::BothShards;
+        // No operation begins on a shard that does not answer.
+        let source_only =
+            matches!(kind, Kind::Fence | Kind::Reopen) || (alone && kind == Kind::Cancel);
+        if state.target_gone && !source_only {
+            return false;
+        }
         match kind {
             Kind::Begin => {
                 let target = state.shards[usize::from(1 - catalog.owner)];
                 let clean = !target.garbage || self.variant == Variant::BeginOverGarbage;
                 catalog.stage == Stage::NoMove && clean && catalog.moves < self.moves_max
             }
-            Kind::Take => moving && catalog.jobs < self.jobs_max,
+            Kind::Take => {
+                let stage = moving && !(alone && catalog.stage == Stage::Fenced);
+                stage && catalog.jobs < self.jobs_max
+            }
             Kind::Fence => catalog.stage == Stage::Copying && leads,
             Kind::Reopen => {
-                catalog.stage == Stage::Fenced && leads && catalog.reopens < self.reopens_max
+                // How often is a matter of the model's size, and must not be what keeps a fence up.
+                let left = catalog.reopens < self.reopens_max || alone;
+                catalog.stage == Stage::Fenced && (leads || alone) && left
             }
             Kind::Commit => {
                 let early =
@@ -62,6 +74,7 @@ impl Model {
                 let late = self.variant == Variant::CancelAfterCommit;
                 moving || (late && catalog.stage == Stage::Retiring)
             }
+            Kind::Clear => catalog.stage == Stage::Clearing,
         }
     }
 
@@ -72,8 +85,10 @@ impl Model {
             Kind::Commit if self.variant == Variant::MapSwitchedFirst => {
                 [Some(target), Some(source)]
             }
+            Kind::Begin if self.variant != Variant::BothShards => [Some(target), Some(source)],
+            Kind::Cancel if self.variant != Variant::BothShards => [Some(source), None],
             Kind::Begin | Kind::Commit | Kind::Cancel => [Some(source), Some(target)],
-            Kind::Take => [None, Some(target)],
+            Kind::Take | Kind::Clear => [None, Some(target)],
             Kind::Fence | Kind::Reopen => [Some(source), None],
         }
     }
@@ -109,12 +124,12 @@ impl Model {
                 shard.arrival = Arrival::default();
                 shard.row = row(RowState::Online);
             }
-            (Kind::Cancel, false) => {
+            (Kind::Cancel | Kind::Clear, false) => {
                 shard.arrival = Arrival::default();
                 shard.row = Row::default();
                 shard.garbage = true;
             }
-            (Kind::Take, true) | (Kind::Fence | Kind::Reopen, false) => {
+            (Kind::Take | Kind::Clear, true) | (Kind::Fence | Kind::Reopen, false) => {
                 unreachable!("the operation is not about this shard")
             }
         }
@@ -138,11 +153,13 @@ impl Model {
                 catalog.job = 0;
             }
             Kind::Cancel => {
-                catalog.stage = Stage::NoMove;
+                let alone = self.variant != Variant::BothShards;
+                catalog.stage = if alone { Stage::Clearing } else { Stage::NoMove };
                 catalog.owner = operation.source;
                 catalog.job = 0;
                 state.clears = self.variant == Variant::RecordsClearedLate;
             }
+            Kind::Clear => catalog.stage = Stage::NoMove,
         }
     }
 }

@@ -65,6 +65,8 @@ pub(crate) enum Stage {
     Fenced,
     /// Committed; the source deletes its garbage.
     Retiring,
+    /// Cancelled on the source; the target still has its arrival.
+    Clearing,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -76,6 +78,7 @@ pub(crate) enum Kind {
     Reopen,
     Commit,
     Cancel,
+    Clear,
 }
 
 /// An operation as the catalog writes it down: all that it will do.
@@ -184,9 +187,15 @@ pub(crate) struct State {
     pub stray: Pass,
     /// Somebody is about to delete what was written down for a move that is over.
     pub clears: bool,
+    /// The target of the first move has gone, for good.
+    pub target_gone: bool,
 }
 
 impl State {
+    pub(crate) fn is_gone(&self, shard: u8) -> bool {
+        self.target_gone && shard == 1
+    }
+
     pub(crate) fn shard(&mut self, shard: u8) -> &mut Shard {
         &mut self.shards[usize::from(shard)]
     }
