@@ -1,6 +1,7 @@
 //! What there is to type: every command with its flags and help.
 
 pub(crate) mod blob;
+pub(crate) mod partition;
 pub(crate) mod service;
 pub(crate) mod simulate;
 pub(crate) mod table;
@@ -48,9 +49,12 @@ pub(crate) enum Command {
     /// Maps: containers and how their keys are spread
     #[command(subcommand)]
     Map(MapCommand),
-    /// Partitions: the slices of maps
+    /// Partitions: the slices of maps, cut, joined and moved while they are in use
     #[command(subcommand)]
-    Partition(PartitionCommand),
+    Partition(partition::PartitionCommand),
+    /// Jobs: what goes on in the background
+    #[command(subcommand)]
+    Job(partition::JobCommand),
     /// Accounts and their keys
     #[command(subcommand)]
     Account(AccountCommand),
@@ -135,6 +139,15 @@ pub(crate) enum ShardCommand {
         #[command(flatten)]
         target: Target,
     },
+    /// Move everything on a shard to others, so that it can be removed
+    Drain {
+        name: String,
+        /// Do not wait for the end
+        #[arg(long)]
+        detach: bool,
+        #[command(flatten)]
+        target: Target,
+    },
     /// Remove a shard that holds nothing; one that holds anything is refused
     Remove {
         name: String,
@@ -158,21 +171,6 @@ pub(crate) enum MapCommand {
     Show {
         /// The name of its container, as `lazuli map list` prints it
         name: String,
-        #[command(flatten)]
-        target: Target,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum PartitionCommand {
-    /// List partitions with their figures
-    List {
-        /// Only those of this map
-        #[arg(long)]
-        map: Option<String>,
-        /// Only those on this shard
-        #[arg(long)]
-        shard: Option<String>,
         #[command(flatten)]
         target: Target,
     },

@@ -205,3 +205,49 @@ fn a_server_is_found_by_address_and_token_as_well() {
     let refused = lazuli(elsewhere.path(), &status).envs(wrong).output().unwrap();
     assert!(!refused.status.success());
 }
+
+#[test]
+fn partitions_are_split_moved_and_merged_while_the_server_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    create_table(&server);
+    server.command(&["shard", "add", "other"]);
+    let partitions = server.json(&["partition", "list"]);
+    let id = partitions["partitions"][0]["id"].to_string();
+
+    let moved = server.json(&["partition", "move", &id, "--to", "other"]);
+    assert_eq!((&moved["phase"], &moved["to"]), (&"done".into(), &"other".into()));
+    assert!(moved["pause_us"].as_u64().is_some_and(|pause| pause < 500_000), "{moved}");
+    let now = server.json(&["partition", "list", "--shard", "other"]);
+    assert_eq!(now["partitions"][0]["id"].to_string(), id);
+    assert_eq!(now["partitions"][0]["items"], 10);
+    let path = "/devstoreaccount1/things(PartitionKey='p',RowKey='3')";
+    assert_eq!(server.tables(PUBLISHED_KEY, "GET", path, "").0, 200);
+    let jobs = server.json(&["job", "list"]);
+    assert_eq!(jobs["jobs"][0]["job"], moved["job"]);
+
+    let split = server.json(&["partition", "split", &id, "--at", "q"]);
+    let left = split["partitions"][0]["id"].to_string();
+    let right = split["partitions"][1]["id"].to_string();
+    let refused = run(folder.path(), &["partition", "split", &left, "--at", "z"]);
+    assert!(stderr(&refused).contains("split-point-outside"), "{}", stderr(&refused));
+    assert_eq!(
+        server.command(&["partition", "readonly", &right]),
+        format!("partition {right} is read-only\n")
+    );
+    let refused = run(folder.path(), &["partition", "merge", &left]);
+    assert!(stderr(&refused).contains("different-states"), "{}", stderr(&refused));
+    server.command(&["partition", "online", &right]);
+    server.command(&["partition", "merge", &left]);
+
+    assert_eq!(
+        server.command(&["shard", "drain", "other"]),
+        "drained shard other: 1 partitions moved\n"
+    );
+    assert_eq!(server.command(&["shard", "remove", "other"]), "removed shard other\n");
+    assert_eq!(server.tables(PUBLISHED_KEY, "GET", path, "").0, 200);
+    let missing = run(folder.path(), &["job", "show", "999999"]);
+    assert_eq!(missing.status.code(), Some(1));
+    let fsck = run(folder.path(), &["fsck"]);
+    assert_eq!(fsck.status.code(), Some(0), "{}", stdout(&fsck));
+}

@@ -118,7 +118,7 @@ impl Host {
 
     /// Takes a removed shard out of use and puts its folder aside.
     pub(crate) fn retire(&self, shard: &Shard) -> Result<()> {
-        self.live().remove(shard.id);
+        self.live().retire(shard.id);
         lock(&self.down).remove(&shard.id);
         lock(&self.stores).remove(&shard.id);
         let path = self.path(&shard.location);

@@ -271,7 +271,12 @@ impl Engine {
 
     /// A shard to ask; the router hears of it if it is not there.
     fn shard(&self, id: ShardId) -> Result<Arc<LiveShard>> {
-        self.shards.get(id).inspect_err(|_| self.router.shard_failed(id))
+        self.shards.get(id).inspect_err(|error| {
+            // One that was removed is not down: the map that led here is old.
+            if !error.is_moved() {
+                self.router.shard_failed(id);
+            }
+        })
     }
 
     /// Tells the router if the store of a shard did not do its part.

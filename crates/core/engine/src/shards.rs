@@ -1,7 +1,7 @@
 //! The shards that this process has in use.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, RwLock, RwLockReadGuard};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use lazuli_shardmap::ShardId;
 use lazuli_shardmap::local::LocalMap;
@@ -13,6 +13,8 @@ use crate::shard::LiveShard;
 #[derive(Default)]
 pub struct Shards {
     live: RwLock<BTreeMap<ShardId, Arc<LiveShard>>>,
+    /// Shards that were removed for good. Whoever still looks for something there goes by an old map.
+    retired: RwLock<BTreeSet<ShardId>>,
 }
 
 impl Shards {
@@ -22,7 +24,18 @@ impl Shards {
 
     pub fn insert(&self, shard: Arc<LiveShard>) {
         let mut live = self.live.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        self.retired().remove(&shard.id);
         live.insert(shard.id, shard);
+    }
+
+    fn retired(&self) -> RwLockWriteGuard<'_, BTreeSet<ShardId>> {
+        self.retired.write().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Takes a shard out of use that the catalog does not know any more.
+    pub fn retire(&self, id: ShardId) -> Option<Arc<LiveShard>> {
+        self.retired().insert(id);
+        self.remove(id)
     }
 
     /// Takes a shard out of use; requests under way finish on it.
@@ -32,8 +45,13 @@ impl Shards {
     }
 
     pub fn get(&self, id: ShardId) -> Result<Arc<LiveShard>> {
-        let down = || Error::unavailable("shard-down", format!("shard {id} is not in use"));
-        self.live().get(&id).cloned().ok_or_else(down)
+        if let Some(shard) = self.live().get(&id) {
+            return Ok(shard.clone());
+        }
+        if self.retired.read().unwrap_or_else(|poisoned| poisoned.into_inner()).contains(&id) {
+            return Err(Error::moved(format!("shard {id} was removed")));
+        }
+        Err(Error::unavailable("shard-down", format!("shard {id} is not in use")))
     }
 
     pub fn all(&self) -> Vec<Arc<LiveShard>> {

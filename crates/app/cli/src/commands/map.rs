@@ -1,9 +1,9 @@
-//! `lazuli map …` and `lazuli partition …`: how keys are spread.
+//! `lazuli map …`: how keys are spread.
 
 use lazuli_http::uri::percent_encode;
 use serde_json::Value;
 
-use crate::args::{MapCommand, PartitionCommand, Target};
+use crate::args::{MapCommand, Target};
 use crate::client::Client;
 use crate::failure::Result;
 use crate::output::{self, cell, rows};
@@ -18,9 +18,13 @@ pub(crate) fn run(command: MapCommand) -> Result<()> {
     }
 }
 
-pub(crate) fn run_partition(command: PartitionCommand) -> Result<()> {
-    let PartitionCommand::List { map, shard, target } = command;
-    let partitions = partitions(&Client::find(&target)?, map.as_deref(), shard.as_deref())?;
+/// Prints partitions of a map, of a shard, or all.
+pub(crate) fn list_partitions(
+    map: Option<&str>,
+    shard: Option<&str>,
+    target: &Target,
+) -> Result<()> {
+    let partitions = partitions(&Client::find(target)?, map, shard)?;
     if target.json {
         output::json(&serde_json::json!({ "partitions": partitions }));
     } else {

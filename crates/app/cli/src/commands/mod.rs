@@ -5,7 +5,9 @@ mod advise;
 mod blob;
 mod config;
 mod fsck;
+mod job;
 mod map;
+mod partition;
 mod remote;
 mod serve;
 mod shard;
@@ -24,7 +26,8 @@ pub(crate) fn run(command: Command) -> Result<()> {
         Command::Status(target) => status::run(&target),
         Command::Shard(command) => shard::run(command),
         Command::Map(command) => map::run(command),
-        Command::Partition(command) => map::run_partition(command),
+        Command::Partition(command) => partition::run(command),
+        Command::Job(command) => job::run(command),
         Command::Account(command) => account::run(command),
         Command::Blob(command) => blob::run(command),
         Command::Table(command) => table::run(command),

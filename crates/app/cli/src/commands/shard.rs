@@ -3,6 +3,7 @@
 use lazuli_http::uri::percent_encode;
 use serde_json::{Value, json};
 
+use super::job;
 use crate::args::{Keep, ShardCommand, Target};
 use crate::client::Client;
 use crate::failure::{Failure, Result};
@@ -13,6 +14,7 @@ pub(crate) fn run(command: ShardCommand) -> Result<()> {
         ShardCommand::List(target) => list(&target),
         ShardCommand::Add { name, region, labels, target } => add(&name, &region, &labels, &target),
         ShardCommand::Repair { name, keep, target } => repair(&name, keep, &target),
+        ShardCommand::Drain { name, detach, target } => drain(&name, detach, &target),
         ShardCommand::Remove { name, target } => remove(&name, &target),
     }
 }
@@ -41,6 +43,35 @@ fn remove(name: &str, target: &Target) -> Result<()> {
     let answer = Client::find(target)?.delete(&format!("/v1/shards/{}", percent_encode(name)))?;
     output::changed(target.json, &answer, || format!("removed shard {name}"));
     Ok(())
+}
+
+/// Each round moves up to as many partitions as the server begins at once; new ones may have come meanwhile.
+fn drain(name: &str, detach: bool, target: &Target) -> Result<()> {
+    let client = Client::find(target)?;
+    let mut moved = 0;
+    loop {
+        let path = format!("/v1/shards/{}/drain", percent_encode(name));
+        let answer = client.post(&path, &json!({}))?;
+        if let Some(refused) = answer["refused"].as_array().and_then(|refused| refused.first()) {
+            let (partition, error) = (cell(&refused["partition"]), cell(&refused["error"]));
+            let message = format!("partition {partition} cannot leave shard {name}: {error}");
+            return Err(Failure::failed(message));
+        }
+        let jobs: Vec<u64> =
+            answer["jobs"].as_array().into_iter().flatten().filter_map(Value::as_u64).collect();
+        if detach || jobs.is_empty() {
+            let answer = json!({ "name": name, "jobs": jobs, "moved": moved });
+            output::changed(target.json, &answer, || match detach {
+                true => format!("{} jobs drain shard {name}", jobs.len()),
+                false => format!("drained shard {name}: {moved} partitions moved"),
+            });
+            return Ok(());
+        }
+        for job in jobs {
+            job::wait(job, &client)?;
+            moved += 1;
+        }
+    }
 }
 
 fn repair(name: &str, keep: Keep, target: &Target) -> Result<()> {

@@ -121,13 +121,7 @@ async fn show_partition(
         "to": to,
         "shard": shard.map(|shard| &shard.name),
         "epoch": partition.epoch.0,
-        "state": match partition.state {
-            PartitionState::Online => "online",
-            PartitionState::ReadOnly => "read-only",
-            PartitionState::Offline => "offline",
-            PartitionState::Sending => "sending",
-            PartitionState::Fenced => "fenced",
-        },
+        "state": state_name(partition.state),
     });
     if let Ok(stats) = running.engine.partition_stats(partition.id, partition.shard).await {
         let hot = |one: &lazuli_engine::HotKey| json!({ "key": show_bound(container, &one.route), "requests": one.requests });
@@ -141,8 +135,21 @@ async fn show_partition(
     shown
 }
 
+pub(super) fn state_name(state: PartitionState) -> &'static str {
+    match state {
+        PartitionState::Online => "online",
+        PartitionState::ReadOnly => "read-only",
+        PartitionState::Offline => "offline",
+        PartitionState::Sending => "sending",
+        PartitionState::Fenced => "fenced",
+    }
+}
+
 /// The bounds of routes for people; none is the end of the space.
-fn show_bounds(container: &Container, routes: &KeyRange) -> (Option<String>, Option<String>) {
+pub(super) fn show_bounds(
+    container: &Container,
+    routes: &KeyRange,
+) -> (Option<String>, Option<String>) {
     let start = Some(&routes.start).filter(|start| !start.is_empty());
     let show = |bound: &Bytes| show_bound(container, bound);
     (start.map(show), routes.end.as_ref().map(show))

@@ -4,7 +4,9 @@
 //! code for programs, a sentence for people, and a hint what to do.
 
 mod accounts;
+mod jobs;
 mod maps;
+mod partitions;
 mod refusal;
 mod request;
 mod shards;
@@ -68,6 +70,13 @@ impl Admin {
             Operation::ListMaps => maps::list(running).await?,
             Operation::ShowMap { name } => maps::show(running, &name).await?,
             Operation::ListPartitions(filter) => maps::partitions(running, &filter).await?,
+            Operation::ChangePartition { id, change } => {
+                partitions::change(running, id, change, &body(request).await?).await?
+            }
+            Operation::DrainShard { name } => partitions::drain(running, &name).await?,
+            Operation::ListJobs => jobs::list(running).await?,
+            Operation::ShowJob { number } => jobs::show(running, number).await?,
+            Operation::SteerJob { number, steer } => jobs::steer(running, number, steer).await?,
             Operation::ListAccounts { keys } => accounts::list(running, keys).await,
             Operation::CreateAccount => accounts::create(running, &body(request).await?).await?,
             Operation::RotateKey { name } => {

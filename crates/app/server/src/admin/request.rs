@@ -24,6 +24,23 @@ pub(super) enum Operation {
         name: String,
     },
     ListPartitions(PartitionFilter),
+    /// Splits, merges or moves a partition, or changes its state.
+    ChangePartition {
+        id: u64,
+        change: PartitionChange,
+    },
+    /// Begins to move everything away from a shard.
+    DrainShard {
+        name: String,
+    },
+    ListJobs,
+    ShowJob {
+        number: u64,
+    },
+    SteerJob {
+        number: u64,
+        steer: Steer,
+    },
     ListAccounts {
         keys: bool,
     },
@@ -35,6 +52,23 @@ pub(super) enum Operation {
         repair: bool,
     },
     Advise,
+}
+
+/// What can be done to a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PartitionChange {
+    Split,
+    Merge,
+    Move,
+    State,
+}
+
+/// What can be done about a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Steer {
+    Pause,
+    Resume,
+    Cancel,
 }
 
 /// Which partitions, and how many of them.
@@ -82,6 +116,15 @@ impl Operation {
             (["v1", "maps"], "GET") => Ok(Self::ListMaps),
             (["v1", "maps", name], "GET") => Ok(Self::ShowMap { name: decode(name)? }),
             (["v1", "partitions"], "GET") => list_partitions(&query),
+            (["v1", "shards", name, "drain"], "POST") => {
+                Ok(Self::DrainShard { name: decode(name)? })
+            }
+            (["v1", "partitions", id, change], "POST") => change_partition(id, change),
+            (["v1", "jobs"], "GET") => Ok(Self::ListJobs),
+            (["v1", "jobs", number], "GET") => {
+                Ok(Self::ShowJob { number: number.parse().map_err(|_| NoOperation::Path)? })
+            }
+            (["v1", "jobs", number, steer], "POST") => steer_job(number, steer),
             (["v1", "accounts"], "GET") => {
                 Ok(Self::ListAccounts { keys: query.get("keys") == Some("true") })
             }
@@ -97,10 +140,13 @@ impl Operation {
                 ["healthz" | "metrics"]
                 | [
                     "v1",
-                    "status" | "shards" | "maps" | "partitions" | "accounts" | "fsck" | "advice",
+                    "status" | "shards" | "maps" | "partitions" | "jobs" | "accounts" | "fsck"
+                    | "advice",
                 ]
-                | ["v1", "shards" | "maps", _]
-                | ["v1", "shards", _, "repair"]
+                | ["v1", "shards" | "maps" | "jobs", _]
+                | ["v1", "shards", _, "repair" | "drain"]
+                | ["v1", "partitions", _, "split" | "merge" | "move" | "state"]
+                | ["v1", "jobs", _, "pause" | "resume" | "cancel"]
                 | ["v1", "accounts", _, "rotate-key"],
                 _,
             ) => Err(NoOperation::Method),
@@ -121,6 +167,16 @@ impl Operation {
             Self::ListMaps => "list-maps",
             Self::ShowMap { .. } => "show-map",
             Self::ListPartitions(_) => "list-partitions",
+            Self::ChangePartition { change, .. } => match change {
+                PartitionChange::Split => "split-partition",
+                PartitionChange::Merge => "merge-partitions",
+                PartitionChange::Move => "move-partition",
+                PartitionChange::State => "set-partition-state",
+            },
+            Self::DrainShard { .. } => "drain-shard",
+            Self::ListJobs => "list-jobs",
+            Self::ShowJob { .. } => "show-job",
+            Self::SteerJob { .. } => "steer-job",
             Self::ListAccounts { .. } => "list-accounts",
             Self::CreateAccount => "create-account",
             Self::RotateKey { .. } => "rotate-key",
@@ -132,6 +188,29 @@ impl Operation {
     pub(super) fn needs_token(&self) -> bool {
         !matches!(self, Self::Health | Self::Metrics)
     }
+}
+
+fn change_partition(id: &str, change: &str) -> Result<Operation, NoOperation> {
+    let id = id.parse().map_err(|_| NoOperation::Path)?;
+    let change = match change {
+        "split" => PartitionChange::Split,
+        "merge" => PartitionChange::Merge,
+        "move" => PartitionChange::Move,
+        "state" => PartitionChange::State,
+        _ => return Err(NoOperation::Path),
+    };
+    Ok(Operation::ChangePartition { id, change })
+}
+
+fn steer_job(number: &str, steer: &str) -> Result<Operation, NoOperation> {
+    let number = number.parse().map_err(|_| NoOperation::Path)?;
+    let steer = match steer {
+        "pause" => Steer::Pause,
+        "resume" => Steer::Resume,
+        "cancel" => Steer::Cancel,
+        _ => return Err(NoOperation::Path),
+    };
+    Ok(Operation::SteerJob { number, steer })
 }
 
 fn list_partitions(query: &Query<'_>) -> Result<Operation, NoOperation> {
@@ -175,6 +254,14 @@ mod tests {
             }))
         );
         assert_eq!(
+            parse("POST", "/v1/partitions/7/move", ""),
+            Ok(Operation::ChangePartition { id: 7, change: PartitionChange::Move })
+        );
+        assert_eq!(
+            parse("POST", "/v1/jobs/9/cancel", ""),
+            Ok(Operation::SteerJob { number: 9, steer: Steer::Cancel })
+        );
+        assert_eq!(
             parse("GET", "/v1/accounts", "keys=true"),
             Ok(Operation::ListAccounts { keys: true })
         );
@@ -185,6 +272,9 @@ mod tests {
         let parse = Operation::parse;
         assert_eq!(parse("POST", "/v1/advice", ""), Err(NoOperation::Method));
         assert_eq!(parse("PUT", "/v1/shards", ""), Err(NoOperation::Method));
+        assert_eq!(parse("GET", "/v1/partitions/7/move", ""), Err(NoOperation::Method));
+        assert_eq!(parse("POST", "/v1/partitions/x/move", ""), Err(NoOperation::Path));
+        assert_eq!(parse("POST", "/v1/jobs/7/explode", ""), Err(NoOperation::Path));
         assert_eq!(parse("GET", "/v1/nothing", ""), Err(NoOperation::Path));
         assert_eq!(parse("GET", "", ""), Err(NoOperation::Path));
         assert_eq!(parse("GET", "/v1/partitions", "limit=x"), Err(NoOperation::Parameter("limit")));

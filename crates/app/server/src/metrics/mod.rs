@@ -19,6 +19,7 @@ impl Running {
         page.single("lazuli_uptime_seconds", "gauge", "Time since the start.", uptime);
         self.requests.write(&mut page);
         self.write_connections(&mut page);
+        self.write_moves(&mut page);
         self.write_shards(&mut page);
         self.write_partitions(&mut page).await;
         let hot_ends = self.engine.hot_ends().len() as f64;
@@ -71,6 +72,41 @@ impl Running {
                 let id = shard.id.to_string();
                 page.sample(name, &[("shard", &id)], figure(&shard.stats()) as f64);
             }
+        }
+    }
+
+    fn write_moves(&self, page: &mut Page) {
+        type Figure = fn(&lazuli_engine::MoveStats) -> f64;
+        let families: [(&str, &str, &str, Figure); 10] = [
+            ("lazuli_moves_under_way", "gauge", "Moves that are led.", |m| m.under_way as f64),
+            ("lazuli_moves_begun_total", "counter", "Moves that began.", |m| m.begun as f64),
+            ("lazuli_moves_arrived_total", "counter", "Partitions that arrived.", |m| {
+                m.arrived as f64
+            }),
+            ("lazuli_moves_cancelled_total", "counter", "Moves that were called off.", |m| {
+                m.cancelled as f64
+            }),
+            ("lazuli_moves_reopened_total", "counter", "Fences that stood for too long.", |m| {
+                m.reopened as f64
+            }),
+            ("lazuli_moves_retries_total", "counter", "Moves that had to be tried again.", |m| {
+                m.retries as f64
+            }),
+            ("lazuli_moves_fenced_writes_total", "counter", "Writes that met a fence.", |m| {
+                m.fenced_writes as f64
+            }),
+            ("lazuli_moves_bytes_total", "counter", "Bytes copied.", |m| m.bytes as f64),
+            ("lazuli_moves_pause_seconds_total", "counter", "For how long fences stood.", |m| {
+                m.pause_total.as_secs_f64()
+            }),
+            ("lazuli_moves_pause_seconds_max", "gauge", "The longest of them.", |m| {
+                m.pause_longest.as_secs_f64()
+            }),
+        ];
+        let stats = self.engine.move_stats();
+        for (name, kind, help, figure) in families {
+            page.family(name, kind, help);
+            page.sample(name, &[], figure(&stats));
         }
     }
 

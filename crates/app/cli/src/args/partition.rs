@@ -1,0 +1,109 @@
+//! `lazuli partition …` and `lazuli job …`: what there is to type.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use lazuli_server::settings::{parse_bytes, parse_time};
+
+use super::Target;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PartitionCommand {
+    /// List partitions with their figures
+    List {
+        /// Only those of this map
+        #[arg(long)]
+        map: Option<String>,
+        /// Only those on this shard
+        #[arg(long)]
+        shard: Option<String>,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Cut a partition in two, in place: no data is copied
+    Split {
+        /// Its id, as `lazuli partition list` prints it
+        id: u64,
+        /// The key with which the right half begins
+        #[arg(long, value_name = "KEY")]
+        at: String,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Make one partition of this one and its right neighbour on the same shard
+    Merge {
+        id: u64,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Move a partition to another shard while it is in use
+    Move(Move),
+    /// Take a partition offline: nobody reads or writes it
+    Offline {
+        id: u64,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Take a partition online again
+    Online {
+        id: u64,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Let a partition only be read
+    Readonly {
+        id: u64,
+        #[command(flatten)]
+        target: Target,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Move {
+    /// Its id, as `lazuli partition list` prints it
+    pub(crate) id: u64,
+    /// The shard to move it to
+    #[arg(long, value_name = "SHARD")]
+    pub(crate) to: String,
+    /// The longest time for which writers may have to wait
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = parse_time)]
+    pub(crate) pause_limit: Duration,
+    /// The most bytes that are copied in a second [default: no limit]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub(crate) bandwidth: Option<u64>,
+    /// Do not wait for the end, but print the number of the job and leave
+    #[arg(long)]
+    pub(crate) detach: bool,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum JobCommand {
+    /// List jobs that are under way, and the last ones that are over
+    List(#[command(flatten)] Target),
+    /// Show one job
+    Show {
+        number: u64,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Let a job rest
+    Pause {
+        number: u64,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Let a job go on
+    Resume {
+        number: u64,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Call a job off; what it has copied is deleted
+    Cancel {
+        number: u64,
+        #[command(flatten)]
+        target: Target,
+    },
+}

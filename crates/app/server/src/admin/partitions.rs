@@ -1,0 +1,178 @@
+//! Changes of partitions in the admin API: split, merge, move, state, and moving everything off a shard.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use lazuli_engine::MoveOptions;
+use lazuli_shardmap::manager::Known;
+use lazuli_shardmap::route::{virtual_routes, virtual_shard};
+use lazuli_shardmap::{
+    Container, MapKind, Partition, PartitionId, PartitionState, Shard, ShardId, placement,
+};
+use serde_json::{Value, json};
+
+use super::maps::{show_bounds, state_name};
+use super::refusal::{Refusal, Result};
+use super::request::PartitionChange;
+use super::shards;
+use crate::running::Running;
+
+/// The most partitions that one request begins to move away from a shard; the next request goes on.
+const DRAIN_MAX: usize = 1_000;
+
+pub(super) async fn change(
+    running: &Running,
+    id: u64,
+    change: PartitionChange,
+    body: &Value,
+) -> Result<Value> {
+    let missing = |error: lazuli_store::Error| match error.code() {
+        "partition-not-found" => {
+            Refusal::not_found("partition", &id.to_string(), "lazuli partition list")
+        }
+        _ => error.into(),
+    };
+    let entry = running.catalog().partition(PartitionId(id)).await.map_err(missing)?;
+    let container = running.catalog().container(entry.partition.container).await?;
+    match change {
+        PartitionChange::Split => split(running, &container, &entry.partition, body).await,
+        PartitionChange::Merge => merge(running, &container, &entry.partition).await,
+        PartitionChange::Move => send(running, &entry.partition, body).await,
+        PartitionChange::State => set_state(running, &container, &entry.partition, body).await,
+    }
+}
+
+/// `{"at": KEY}`: the key with which the right half begins.
+async fn split(
+    running: &Running,
+    container: &Container,
+    partition: &Partition,
+    body: &Value,
+) -> Result<Value> {
+    let wrong = || Refusal::bad_request("at must be a key, as `lazuli partition list` prints them");
+    let key = container.key.parse(body["at"].as_str().ok_or_else(wrong)?)?;
+    let at = bound(container, &container.kind.route(&container.key, &key)?)?;
+    let (left, right) = running.manager().split(Known::from(partition), at).await?;
+    tracing::info!(partition = partition.id.0, left = left.id.0, right = right.id.0, "split");
+    Ok(json!({ "partitions": [show(container, &left), show(container, &right)] }))
+}
+
+/// Where a partition can be cut so that this route comes to lie in the right half, first if possible: hash maps are cut
+/// between virtual shards.
+fn bound(container: &Container, route: &Bytes) -> Result<Bytes> {
+    if container.kind != MapKind::Hash {
+        return Ok(route.clone());
+    }
+    let shard = virtual_shard(route).ok_or_else(|| Refusal::bad_request("the key has no hash"))?;
+    Ok(virtual_routes(shard..shard + 1)?.start)
+}
+
+/// With the right neighbour.
+async fn merge(running: &Running, container: &Container, left: &Partition) -> Result<Value> {
+    let none = || Refusal::bad_request("the partition has no neighbour on its right");
+    let end = left.routes.end.clone().ok_or_else(none)?;
+    let beyond = lazuli_store::KeyRange::new(end, None);
+    let found = running.catalog().partitions_in(container.id, &beyond, 1).await?;
+    let right = found.into_iter().next().ok_or_else(none)?.partition;
+    let merged = running.manager().merge(Known::from(left), Known::from(&right)).await?;
+    tracing::info!(left = left.id.0, right = right.id.0, merged = merged.id.0, "merged");
+    Ok(json!({ "partition": show(container, &merged) }))
+}
+
+/// `{"to": SHARD, "pause_limit_ms": …, "bytes_per_second": …}`: a job.
+async fn send(running: &Running, partition: &Partition, body: &Value) -> Result<Value> {
+    let to = body["to"].as_str().ok_or_else(|| Refusal::bad_request("to must name a shard"))?;
+    let target = shards::find(running, to).await?;
+    let mut options = MoveOptions::default();
+    if let Some(limit) = number(body, "pause_limit_ms")? {
+        options.pause_limit = Duration::from_millis(limit);
+    }
+    options.bytes_per_second = number(body, "bytes_per_second")?;
+    let begun = running.engine.move_partition(partition.id, target.id, options).await?;
+    tracing::info!(partition = partition.id.0, to, job = begun.number, "began a move");
+    Ok(json!({ "job": begun.number, "partition": partition.id.0, "to": to }))
+}
+
+fn number(body: &Value, name: &str) -> Result<Option<u64>> {
+    match &body[name] {
+        Value::Null => Ok(None),
+        value => match value.as_u64().filter(|number| *number > 0) {
+            Some(number) => Ok(Some(number)),
+            None => Err(Refusal::bad_request(format!("{name} must be a number above zero"))),
+        },
+    }
+}
+
+/// `{"state": "online"}`, `"offline"` or `"read-only"`.
+async fn set_state(
+    running: &Running,
+    container: &Container,
+    partition: &Partition,
+    body: &Value,
+) -> Result<Value> {
+    let state = match body["state"].as_str() {
+        Some("online") => PartitionState::Online,
+        Some("offline") => PartitionState::Offline,
+        Some("read-only") => PartitionState::ReadOnly,
+        _ => return Err(Refusal::bad_request("state must be online, offline or read-only")),
+    };
+    let now = running.manager().set_state(Known::from(partition), state).await?;
+    tracing::info!(partition = now.id.0, state = state_name(now.state), "changed a state");
+    Ok(json!({ "partition": show(container, &now) }))
+}
+
+/// Begins to move everything on a shard to others that may hold it, each to the one that then has the fewest.
+pub(super) async fn drain(running: &Running, name: &str) -> Result<Value> {
+    let shard = shards::find(running, name).await?;
+    let all = running.catalog().shards().await?;
+    let mut held: BTreeMap<ShardId, u64> = BTreeMap::new();
+    for other in all.iter().filter(|other| other.id != shard.id) {
+        if running.host.why_down(other.id).is_none() {
+            held.insert(other.id, running.catalog().partition_count(other.id).await?);
+        }
+    }
+    let (mut jobs, mut refused) = (Vec::new(), Vec::new());
+    for partition in running.catalog().partitions_on(shard.id, DRAIN_MAX).await? {
+        let container = running.catalog().container(partition.container).await?;
+        let fits = |other: &&Shard| {
+            held.contains_key(&other.id)
+                && placement::allowed(&container.placement, &partition.routes, other).is_ok()
+        };
+        let target = all.iter().filter(fits).min_by_key(|other| (held[&other.id], other.id));
+        let begun = match target {
+            Some(target) => {
+                let options = MoveOptions::default();
+                running.engine.move_partition(partition.id, target.id, options).await
+            }
+            None => Err(lazuli_store::Error::precondition(
+                "no-shard-allowed",
+                "no other shard that answers may hold it",
+            )),
+        };
+        match (begun, target) {
+            (Ok(begun), Some(target)) => {
+                *held.entry(target.id).or_default() += 1;
+                jobs.push(json!(begun.number));
+            }
+            (Err(error), _) => {
+                refused.push(json!({ "partition": partition.id.0, "error": error.to_string() }));
+            }
+            (Ok(_), None) => {}
+        }
+    }
+    tracing::info!(shard = name, jobs = jobs.len(), refused = refused.len(), "began to drain");
+    Ok(json!({ "name": name, "jobs": jobs, "refused": refused }))
+}
+
+fn show(container: &Container, partition: &Partition) -> Value {
+    let (from, to) = show_bounds(container, &partition.routes);
+    json!({
+        "id": partition.id.0,
+        "map": container.name,
+        "from": from,
+        "to": to,
+        "epoch": partition.epoch.0,
+        "state": state_name(partition.state),
+    })
+}
