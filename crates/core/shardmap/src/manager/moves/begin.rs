@@ -32,11 +32,6 @@ impl Change for Begin {
         }
         let container = view.container(before.container).await?;
         check_placement(&container, &before.routes, &target)?;
-        // Change records do not yet follow their partition in every case.
-        if container.policies.changes {
-            let message = format!("container {} records its changes", container.name);
-            return Err(Error::precondition("changes-recorded", message).into());
-        }
         check_clean(draft, &container, &before.routes, target.id).await?;
         if draft.view().moves().await?.len() >= MOVES_MAX {
             let message = format!("{MOVES_MAX} moves are under way");
