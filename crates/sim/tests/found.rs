@@ -21,3 +21,11 @@ fn an_old_copy_of_reference_data_never_replaces_a_newer_one() {
     holds("reference", 10_229);
     holds("everything", 10_618);
 }
+
+/// A second move to the same shard began before what the first had copied there was garbage, and was deleted with it.
+#[test]
+fn what_a_cancelled_move_left_does_not_take_the_next_one_along() {
+    holds("map_changes", 1_541);
+    holds("map_changes", 1_992);
+    holds("map_changes_queues", 2_424);
+}

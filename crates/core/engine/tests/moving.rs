@@ -253,6 +253,23 @@ async fn a_move_that_is_called_off_leaves_no_trace() {
     assert!(left.unwrap().items.is_empty(), "what was written down is forgotten");
 }
 
+/// What was copied for the first move becomes garbage when somebody gets to it, and would take the second one's along.
+#[tokio::test]
+async fn a_second_move_waits_until_the_first_has_left_nothing_behind() {
+    let world = World::new(2).await;
+    let container = filled(&world, Policies::default()).await;
+    let partition = world.partitions(&container).await[0].clone();
+    let target = other(&world, &container).await;
+    let number = begin(&world, &container).await;
+    world.engine.manager().cancel_move(number).await.unwrap();
+    let again = world.engine.move_partition(partition.id, target, MoveOptions::default()).await;
+    assert_eq!(again.unwrap_err().code(), "range-being-cleaned");
+    end_moves(&world).await;
+    begin(&world, &container).await;
+    end_moves(&world).await;
+    check(&world, &container).await;
+}
+
 #[tokio::test]
 async fn what_is_read_only_moves_without_a_fence_and_stays_so() {
     let world = World::new(2).await;

@@ -7,7 +7,7 @@ use super::containers::too_many;
 use super::placing::{Spread, check_bounds};
 use super::{Known, Manager, OPERATION_PARTITIONS_MAX, known, unclaimed};
 use crate::catalog::{Change, Decision, Draft, Entry, Operation};
-use crate::{Container, ContainerId, Epoch, MapKind, Partition, PartitionState, ShardId};
+use crate::{Container, ContainerId, Epoch, MapKind, Move, Partition, PartitionState, ShardId};
 
 /// Routes to be given a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -198,17 +198,25 @@ async fn check_unmapped(draft: &Draft, container: &Container, routes: &KeyRange)
     Err(overlap(container).into())
 }
 
-/// Refuses a shard that still has to delete what an earlier partition left among these routes.
+/// Refuses a shard that still has to delete what an earlier partition or move left among these routes.
 pub(super) async fn check_clean(
     draft: &Draft,
     container: &Container,
     routes: &KeyRange,
     shard: ShardId,
 ) -> Result<()> {
-    match draft.view().garbage_in(container.id, shard, routes, 1).await?.first() {
+    if let Some(garbage) = draft.view().garbage_in(container.id, shard, routes, 1).await?.first() {
+        let message = format!("shard {shard} is still deleting garbage {}", garbage.id);
+        return Err(Error::unavailable("range-being-cleaned", message));
+    }
+    // What a move that was called off has brought there becomes garbage yet, and takes with it whatever it meets.
+    let comes = |moving: &Move| {
+        moving.container == container.id && moving.target == shard && moving.routes.overlaps(routes)
+    };
+    match draft.view().moves().await?.iter().find(|moving| comes(moving)) {
         None => Ok(()),
-        Some(garbage) => {
-            let message = format!("shard {shard} is still deleting garbage {}", garbage.id);
+        Some(moving) => {
+            let message = format!("shard {shard} still has what move {} brought", moving.number);
             Err(Error::unavailable("range-being-cleaned", message))
         }
     }
