@@ -29,3 +29,9 @@ fn what_a_cancelled_move_left_does_not_take_the_next_one_along() {
     holds("map_changes", 1_992);
     holds("map_changes_queues", 2_424);
 }
+
+/// A move was called off, and its partition taken offline before what was written down for it was deleted: it stayed.
+#[test]
+fn nothing_stays_written_down_for_a_move_that_was_called_off() {
+    holds("map_changes", 196);
+}

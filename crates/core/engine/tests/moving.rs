@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use lazuli_engine::{ItemKey, MoveOptions, Outcome};
+use lazuli_shardmap::layout::{self, Space};
 use lazuli_shardmap::manager::{Cuts, Known};
 use lazuli_shardmap::{Container, MapKind, PartitionState, Policies, ShardId};
-use lazuli_store::{PageLimit, Store};
+use lazuli_store::{Direction, Item, KeyRange, PageLimit, Store};
 use world::{Add, Delete, Put, World, item_key, number};
 
 const ITEMS: u32 = 500;
@@ -243,14 +244,31 @@ async fn a_move_that_is_called_off_leaves_no_trace() {
     assert_eq!(world.partitions(&container).await[0].shard, from);
     assert_eq!(world.engine.move_finished(number).await.unwrap().outcome, Outcome::Cancelled);
     check(&world, &container).await;
-    let shard = world.shard_stores[&from].clone();
-    let rows = lazuli_store::KeyRange::prefix(lazuli_shardmap::layout::prefix(
-        container.id,
-        lazuli_shardmap::layout::Space::MOVING,
-    ));
-    let snapshot = shard.snapshot();
-    let left = snapshot.scan(&rows, lazuli_store::Direction::Forward, PageLimit::MAX).await;
-    assert!(left.unwrap().items.is_empty(), "what was written down is forgotten");
+    assert!(written_down(&world, &container, from).await.is_empty());
+}
+
+/// Nobody can write while a partition is offline, but what was written down before must go all the same.
+#[tokio::test]
+async fn a_move_called_off_leaves_nothing_on_a_partition_that_is_offline() {
+    let world = World::new(2).await;
+    let container = filled(&world, Policies::default()).await;
+    let from = world.partitions(&container).await[0].shard;
+    let number = begin(&world, &container).await;
+    world.put(&container, "k00", "meanwhile", "x").await.unwrap();
+    assert_eq!(written_down(&world, &container, from).await.len(), 1);
+    let manager = world.engine.manager();
+    manager.cancel_move(number).await.unwrap();
+    let partition = world.partitions(&container).await[0].clone();
+    manager.set_state(Known::from(&partition), PartitionState::Offline).await.unwrap();
+    end_moves(&world).await;
+    assert!(written_down(&world, &container, from).await.is_empty());
+}
+
+/// The rows that a shard has written down for moves of a container.
+async fn written_down(world: &World, container: &Container, shard: ShardId) -> Vec<Item> {
+    let rows = KeyRange::prefix(layout::prefix(container.id, Space::MOVING));
+    let snapshot = world.shard_stores[&shard].snapshot();
+    snapshot.scan(&rows, Direction::Forward, PageLimit::MAX).await.unwrap().items
 }
 
 /// What was copied for the first move becomes garbage when somebody gets to it, and would take the second one's along.

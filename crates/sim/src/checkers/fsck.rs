@@ -119,6 +119,8 @@ fn read_disk(disk: &Disk) -> Result<Contents, String> {
         if space == Space::EXPIRY {
             let twice = contents.expiries.insert(item, number);
             ensure!(twice.is_none(), "two expiries of one item: {key:?}");
+        } else if space == Space::MOVING {
+            return Err(format!("written down for a move that is over: {key:?}"));
         } else {
             contents.changes.insert(item, (number, value.first() == Some(&PUT)));
         }

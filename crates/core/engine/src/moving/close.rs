@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use lazuli_shardmap::catalog::{Expected, kinds};
 use lazuli_shardmap::layout::Space;
-use lazuli_shardmap::local::Access;
+use lazuli_shardmap::local::LocalMap;
 use lazuli_shardmap::record::{decode, encode};
 use lazuli_shardmap::{Garbage, Move, MoveStage, ShardId};
 use lazuli_store::{Error, KeyRange, Result};
@@ -68,7 +68,8 @@ impl Engine {
     }
 
     /// Deletes what was written down for a move that does not come about, under the guards of the partitions that hold
-    /// the routes now. One of them that is on its way again needs it: its own move will delete it.
+    /// the routes now, offline ones too. One of them that is on its way again needs it: its own move will delete it. One
+    /// that changes meanwhile refuses, and all is tried again.
     async fn forget_written_down(&self, moving: &Move) -> Result<()> {
         let Ok(shard) = self.shards.get(moving.source) else { return Ok(()) };
         for partition in shard.local.partitions()? {
@@ -77,17 +78,9 @@ impl Engine {
             if is_other || routes.is_empty() {
                 continue;
             }
-            let held = match shard.local.check(partition.id, partition.epoch, Access::Read) {
-                Ok(held) => held,
-                // Offline, or changed since: nothing was written down that anybody would read.
-                Err(_) => continue,
-            };
+            let guard = LocalMap::partition_guard(partition.id, partition.epoch);
             let rows = keys_of(moving.container, Space::MOVING, &KeyRange::all());
-            let is_ours = |key: &[u8]| is_by_time_in(key, &routes);
-            match clean_keys(&shard, &held.guard, rows, is_ours).await {
-                Err(error) if !error.is_moved() => return Err(error),
-                _ => {}
-            }
+            clean_keys(&shard, &guard, rows, |key| is_by_time_in(key, &routes)).await?;
         }
         Ok(())
     }

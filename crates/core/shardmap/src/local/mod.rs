@@ -160,6 +160,11 @@ impl LocalMap {
         progress_key(number)
     }
 
+    /// What stands for as long as the partition is held here at this epoch, whatever its state.
+    pub fn partition_guard(partition: PartitionId, epoch: Epoch) -> Bytes {
+        row_key(partition, epoch)
+    }
+
     pub fn get(&self, partition: PartitionId) -> Result<Option<Partition>> {
         let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
         Ok(rows.as_ref().ok_or_else(unknown)?.by_id.get(&partition).cloned())
