@@ -35,3 +35,9 @@ fn what_a_cancelled_move_left_does_not_take_the_next_one_along() {
 fn nothing_stays_written_down_for_a_move_that_was_called_off() {
     holds("map_changes", 196);
 }
+
+/// What a new leader had brought over was newer than what the old one then read back, and was called damage.
+#[test]
+fn who_has_lost_the_lead_calls_nothing_damaged() {
+    holds("map_changes", 3_212);
+}

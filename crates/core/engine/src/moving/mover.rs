@@ -132,6 +132,16 @@ impl<'a> Mover<'a> {
         Ok(if row.is_paused { Look::Rest } else { Look::GoOn })
     }
 
+    /// What it means that the target is not what it should be: damage, unless somebody else has written there since, who
+    /// has taken the lead or cleans up. The catalog knows of them before they write.
+    pub(super) async fn differs(&self, message: String) -> Error {
+        match self.look_at_row().await {
+            Ok(Look::GoOn | Look::Rest) => Error::corrupt("move-differs", message),
+            Ok(Look::Closed(_)) => taken(),
+            Err(error) => error,
+        }
+    }
+
     /// None if the fence stood for too long and was taken down.
     async fn fence_and_commit(&mut self) -> Result<Option<Move>> {
         let began = self.engine.env.clock.uptime();
@@ -247,9 +257,13 @@ impl<'a> Mover<'a> {
 /// A guard that is gone means that another one leads the move, or that it is over.
 fn refused(error: Error) -> Error {
     match error.is_moved() {
-        true => Error::precondition("move-taken", "another one leads this move now, or it is over"),
+        true => taken(),
         false => error,
     }
+}
+
+fn taken() -> Error {
+    Error::precondition("move-taken", "another one leads this move now, or it is over")
 }
 
 fn is_lost(error: &Error) -> bool {

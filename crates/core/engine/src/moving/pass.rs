@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use lazuli_shardmap::layout::Space;
-use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result, Write, after_key};
+use lazuli_store::{Direction, KeyRange, PageLimit, Reader, Result, Write, after_key};
 
 use super::mover::Mover;
 use crate::changes::{self, Change};
@@ -82,7 +82,7 @@ impl Mover<'_> {
         for (key, value) in expected {
             if after.get(&key).await? != value {
                 let message = "what was brought over does not read back as it was written";
-                return Err(Error::corrupt("move-differs", message));
+                return Err(self.differs(message.into()).await);
             }
         }
         Ok(())

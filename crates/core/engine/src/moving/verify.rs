@@ -3,7 +3,7 @@
 use lazuli_shardmap::Move;
 use lazuli_shardmap::layout::Space;
 use lazuli_store::crc64::Crc64;
-use lazuli_store::{Direction, Error, PageLimit, Reader, Result, after_key};
+use lazuli_store::{Direction, PageLimit, Reader, Result, after_key};
 
 use super::mover::Mover;
 use crate::item::keys_of;
@@ -29,7 +29,7 @@ impl Mover<'_> {
                 "bucket {bucket} has {} items on shard {} and {} on shard {}",
                 theirs.items[bucket], self.moving.source, ours.items[bucket], self.moving.target
             );
-            return Err(Error::corrupt("move-differs", message));
+            return Err(self.differs(message).await);
         }
         self.progress.is_verified = true;
         self.write(vec![]).await
