@@ -251,3 +251,71 @@ fn partitions_are_split_moved_and_merged_while_the_server_runs() {
     let fsck = run(folder.path(), &["fsck"]);
     assert_eq!(fsck.status.code(), Some(0), "{}", stdout(&fsck));
 }
+
+/// The ids of the pieces that a split has made.
+fn pieces(split: &Value) -> Vec<String> {
+    let pieces = split["partitions"].as_array().unwrap();
+    pieces.iter().map(|piece| piece["id"].to_string()).collect()
+}
+
+#[test]
+fn partitions_are_split_in_the_middle_and_around_one_key_which_then_moves_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start_with(folder.path(), &["--durability", "relaxed"], &[]);
+    create_table(&server);
+    let id = server.json(&["partition", "list"])["partitions"][0]["id"].to_string();
+    let refused = run(folder.path(), &["partition", "split", &id]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("one-shardlet"), "{}", stderr(&refused));
+
+    let path = "/devstoreaccount1/things";
+    for n in 0..99 {
+        let entity = format!(r#"{{"PartitionKey":"k{n:02}","RowKey":""}}"#);
+        assert_eq!(server.tables(PUBLISHED_KEY, "POST", path, &entity).0, 201);
+    }
+    let halves = pieces(&server.json(&["partition", "split", &id]));
+    assert_eq!(halves.len(), 2);
+    let listed = server.json(&["partition", "list"]);
+    for half in listed["partitions"].as_array().unwrap() {
+        let items = half["items"].as_u64().unwrap();
+        assert!((45..=64).contains(&items), "{listed}");
+    }
+    // Nearly all requests are for the last key, so that it comes to be alone.
+    let hot = format!("{path}(PartitionKey='p',RowKey='3')");
+    for _ in 0..50 {
+        assert_eq!(server.tables(PUBLISHED_KEY, "GET", &hot, "").0, 200);
+    }
+    let by_load = server.json(&["partition", "split", &halves[1], "--by", "load"]);
+    assert_eq!(by_load["partitions"][1]["from"], "p");
+    assert_eq!(
+        run(folder.path(), &["partition", "split", &halves[0], "--at", "k1", "--by", "size"])
+            .status
+            .code(),
+        Some(2)
+    );
+
+    let isolated = server.json(&["partition", "split", &halves[0], "--isolate", "k20"]);
+    let three = pieces(&isolated);
+    assert_eq!(three.len(), 3);
+    assert_eq!(isolated["partitions"][1]["from"], "k20");
+    assert_eq!(
+        server.command(&["partition", "split", &three[1], "--isolate", "k20"]),
+        format!("partition {} has nothing else in it already\n", three[1])
+    );
+    let outside = run(folder.path(), &["partition", "split", &three[0], "--isolate", "k20"]);
+    assert!(stderr(&outside).contains("key-outside"), "{}", stderr(&outside));
+
+    server.command(&["shard", "add", "other"]);
+    let moved =
+        server.json(&["partition", "move", &three[0], "--shardlet", "k07", "--to", "other"]);
+    assert_eq!((&moved["phase"], &moved["to"]), (&"done".into(), &"other".into()));
+    let there = server.json(&["partition", "list", "--shard", "other"]);
+    assert_eq!(there["partitions"].as_array().unwrap().len(), 1);
+    assert_eq!(there["partitions"][0]["items"], 1);
+    for n in 0..99 {
+        let one = format!("{path}(PartitionKey='k{n:02}',RowKey='')");
+        assert_eq!(server.tables(PUBLISHED_KEY, "GET", &one, "").0, 200, "{n}");
+    }
+    let fsck = run(folder.path(), &["fsck"]);
+    assert_eq!(fsck.status.code(), Some(0), "{}", stdout(&fsck));
+}

@@ -15,6 +15,13 @@ pub struct HotKey {
     pub error: u64,
 }
 
+impl HotKey {
+    /// How often it was asked for at least.
+    pub fn sure(&self) -> u64 {
+        self.requests.saturating_sub(self.error)
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct HotKeys {
     keys: Vec<HotKey>,

@@ -10,6 +10,7 @@ mod batch;
 pub mod changes;
 mod condition;
 mod containers;
+mod cut;
 mod engine;
 mod expiry;
 mod fanout;
@@ -41,6 +42,7 @@ mod unwind;
 mod view;
 
 pub use condition::Condition;
+pub use cut::{Isolated, Middle};
 pub use engine::Engine;
 pub use expiry::Expirer;
 pub use fanout::{

@@ -62,6 +62,12 @@ impl LivePartition {
         })
     }
 
+    /// Reads and writes since it was warmed up.
+    pub(crate) fn requests(&self) -> u64 {
+        let Traffic { reads, writes, .. } = &self.traffic;
+        reads.load(Ordering::Relaxed) + writes.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn hot_keys(&self) -> Vec<HotKey> {
         lock(&self.hot).list()
     }

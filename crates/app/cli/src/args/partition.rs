@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use lazuli_server::settings::{parse_bytes, parse_time};
 
 use super::Target;
@@ -21,15 +21,7 @@ pub(crate) enum PartitionCommand {
         target: Target,
     },
     /// Cut a partition in two, in place: no data is copied
-    Split {
-        /// Its id, as `lazuli partition list` prints it
-        id: u64,
-        /// The key with which the right half begins
-        #[arg(long, value_name = "KEY")]
-        at: String,
-        #[command(flatten)]
-        target: Target,
-    },
+    Split(Split),
     /// Make one partition of this one and its right neighbour on the same shard
     Merge {
         id: u64,
@@ -59,12 +51,41 @@ pub(crate) enum PartitionCommand {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Split {
+    /// Its id, as `lazuli partition list` prints it
+    pub(crate) id: u64,
+    /// The key with which the right half begins [default: the middle]
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["by", "isolate"])]
+    pub(crate) at: Option<String>,
+    /// What both halves have as much of
+    #[arg(long, default_value = "size")]
+    pub(crate) by: Middle,
+    /// The key whose items get a partition of their own
+    #[arg(long, value_name = "KEY", conflicts_with = "by")]
+    pub(crate) isolate: Option<String>,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+/// Where the middle of a partition is.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Middle {
+    /// Half of the bytes on each side
+    Size,
+    /// Half of the requests on each side, as far as they are known
+    Load,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Move {
     /// Its id, as `lazuli partition list` prints it
     pub(crate) id: u64,
     /// The shard to move it to
     #[arg(long, value_name = "SHARD")]
     pub(crate) to: String,
+    /// Only the items of this key, which get a partition of their own first
+    #[arg(long, value_name = "KEY")]
+    pub(crate) shardlet: Option<String>,
     /// The longest time for which writers may have to wait
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = parse_time)]
     pub(crate) pause_limit: Duration,

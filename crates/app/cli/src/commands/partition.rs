@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{job, map};
 use crate::args::Target;
-use crate::args::partition::{Move, PartitionCommand};
+use crate::args::partition::{Middle, Move, PartitionCommand, Split};
 use crate::client::Client;
 use crate::failure::Result;
 use crate::output::{self, cell};
@@ -14,7 +14,7 @@ pub(crate) fn run(command: PartitionCommand) -> Result<()> {
         PartitionCommand::List { map, shard, target } => {
             map::list_partitions(map.as_deref(), shard.as_deref(), &target)
         }
-        PartitionCommand::Split { id, at, target } => split(id, &at, &target),
+        PartitionCommand::Split(wanted) => split(&wanted),
         PartitionCommand::Merge { id, target } => merge(id, &target),
         PartitionCommand::Move(wanted) => send(&wanted),
         PartitionCommand::Offline { id, target } => set_state(id, "offline", &target),
@@ -27,11 +27,26 @@ fn change(id: u64, what: &str, body: &Value, target: &Target) -> Result<Value> {
     Client::find(target)?.post(&format!("/v1/partitions/{id}/{what}"), body)
 }
 
-fn split(id: u64, at: &str, target: &Target) -> Result<()> {
-    let answer = change(id, "split", &json!({ "at": at }), target)?;
+fn split(wanted: &Split) -> Result<()> {
+    let Split { id, at, by, isolate, target } = wanted;
+    let body = match (at, isolate) {
+        (Some(at), _) => json!({ "at": at }),
+        (None, Some(key)) => json!({ "isolate": key }),
+        (None, None) => json!({ "by": match by {
+            Middle::Size => "size",
+            Middle::Load => "load",
+        } }),
+    };
+    let answer = change(*id, "split", &body, target)?;
     output::changed(target.json, &answer, || {
-        let [left, right] = [0, 1].map(|half| cell(&answer["partitions"][half]["id"]));
-        format!("split partition {id} into {left} and {right}")
+        let pieces = answer["partitions"].as_array().into_iter().flatten();
+        let ids: Vec<String> = pieces.map(|piece| cell(&piece["id"])).collect();
+        match ids.split_last() {
+            Some((last, others)) if !others.is_empty() => {
+                format!("split partition {id} into {} and {last}", others.join(", "))
+            }
+            _ => format!("partition {id} has nothing else in it already"),
+        }
     });
     Ok(())
 }
@@ -58,12 +73,15 @@ fn send(wanted: &Move) -> Result<()> {
     if let Some(bandwidth) = wanted.bandwidth {
         body["bytes_per_second"] = json!(bandwidth);
     }
+    if let Some(key) = &wanted.shardlet {
+        body["shardlet"] = json!(key);
+    }
     let target = &wanted.target;
     let begun = change(wanted.id, "move", &body, target)?;
     if wanted.detach {
         output::changed(target.json, &begun, || {
-            let (id, to) = (wanted.id, &wanted.to);
-            format!("job {} moves partition {id} to {to}", cell(&begun["job"]))
+            let [job, id, to] = ["job", "partition", "to"].map(|part| cell(&begun[part]));
+            format!("job {job} moves partition {id} to {to}")
         });
         return Ok(());
     }

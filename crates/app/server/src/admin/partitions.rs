@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use lazuli_engine::MoveOptions;
+use lazuli_engine::{Middle, MoveOptions};
 use lazuli_shardmap::manager::Known;
 use lazuli_shardmap::route::{virtual_routes, virtual_shard};
 use lazuli_shardmap::{
@@ -38,24 +38,59 @@ pub(super) async fn change(
     match change {
         PartitionChange::Split => split(running, &container, &entry.partition, body).await,
         PartitionChange::Merge => merge(running, &container, &entry.partition).await,
-        PartitionChange::Move => send(running, &entry.partition, body).await,
+        PartitionChange::Move => send(running, &container, &entry.partition, body).await,
         PartitionChange::State => set_state(running, &container, &entry.partition, body).await,
     }
 }
 
-/// `{"at": KEY}`: the key with which the right half begins.
+/// `{"at": KEY}`, the key with which the right half begins; `{"isolate": KEY}`, the shardlet that is to be alone; else
+/// `{"by": "size"}` or `{"by": "load"}`, what both halves have as much of.
 async fn split(
     running: &Running,
     container: &Container,
     partition: &Partition,
     body: &Value,
 ) -> Result<Value> {
-    let wrong = || Refusal::bad_request("at must be a key, as `lazuli partition list` prints them");
-    let key = container.key.parse(body["at"].as_str().ok_or_else(wrong)?)?;
-    let at = bound(container, &container.kind.route(&container.key, &key)?)?;
-    let (left, right) = running.manager().split(Known::from(partition), at).await?;
-    tracing::info!(partition = partition.id.0, left = left.id.0, right = right.id.0, "split");
-    Ok(json!({ "partitions": [show(container, &left), show(container, &right)] }))
+    let engine = &running.engine;
+    let pieces = match (route(container, body, "at")?, route(container, body, "isolate")?) {
+        (Some(_), Some(_)) => return Err(Refusal::bad_request("at or isolate, not both")),
+        (Some(at), None) => {
+            let at = bound(container, &at)?;
+            <[_; 2]>::from(engine.split(Known::from(partition), at).await?).to_vec()
+        }
+        (None, Some(shardlet)) => engine.isolate(partition, &shardlet).await?.pieces,
+        (None, None) => {
+            let at = engine.middle(partition, middle(body)?).await?;
+            <[_; 2]>::from(engine.split(Known::from(partition), at).await?).to_vec()
+        }
+    };
+    let ids: Vec<u64> = pieces.iter().map(|piece| piece.id.0).collect();
+    tracing::info!(partition = partition.id.0, pieces = ?ids, "split");
+    let shown: Vec<Value> = pieces.iter().map(|piece| show(container, piece)).collect();
+    Ok(json!({ "partitions": shown }))
+}
+
+fn middle(body: &Value) -> Result<Middle> {
+    match &body["by"] {
+        Value::Null => Ok(Middle::Size),
+        Value::String(text) if text == "size" => Ok(Middle::Size),
+        Value::String(text) if text == "load" => Ok(Middle::Load),
+        _ => Err(Refusal::bad_request("by must be size or load")),
+    }
+}
+
+/// The route of a key in the body, if one is there.
+fn route(container: &Container, body: &Value, name: &str) -> Result<Option<Bytes>> {
+    let text = match &body[name] {
+        Value::Null => return Ok(None),
+        Value::String(text) => text,
+        _ => {
+            let message = format!("{name} must be a key, as `lazuli partition list` prints them");
+            return Err(Refusal::bad_request(message));
+        }
+    };
+    let key = container.key.parse(text)?;
+    Ok(Some(container.kind.route(&container.key, &key)?))
 }
 
 /// Where a partition can be cut so that this route comes to lie in the right half, first if possible: hash maps are cut
@@ -75,13 +110,19 @@ async fn merge(running: &Running, container: &Container, left: &Partition) -> Re
     let beyond = lazuli_store::KeyRange::new(end, None);
     let found = running.catalog().partitions_in(container.id, &beyond, 1).await?;
     let right = found.into_iter().next().ok_or_else(none)?.partition;
-    let merged = running.manager().merge(Known::from(left), Known::from(&right)).await?;
+    let merged = running.engine.merge(Known::from(left), Known::from(&right)).await?;
     tracing::info!(left = left.id.0, right = right.id.0, merged = merged.id.0, "merged");
     Ok(json!({ "partition": show(container, &merged) }))
 }
 
-/// `{"to": SHARD, "pause_limit_ms": …, "bytes_per_second": …}`: a job.
-async fn send(running: &Running, partition: &Partition, body: &Value) -> Result<Value> {
+/// `{"to": SHARD, "shardlet": KEY, "pause_limit_ms": …, "bytes_per_second": …}`: a job. With a shardlet, that one is
+/// isolated first, and goes alone.
+async fn send(
+    running: &Running,
+    container: &Container,
+    partition: &Partition,
+    body: &Value,
+) -> Result<Value> {
     let to = body["to"].as_str().ok_or_else(|| Refusal::bad_request("to must name a shard"))?;
     let target = shards::find(running, to).await?;
     let mut options = MoveOptions::default();
@@ -89,6 +130,10 @@ async fn send(running: &Running, partition: &Partition, body: &Value) -> Result<
         options.pause_limit = Duration::from_millis(limit);
     }
     options.bytes_per_second = number(body, "bytes_per_second")?;
+    let partition = match route(container, body, "shardlet")? {
+        Some(shardlet) => &running.engine.isolate(partition, &shardlet).await?.alone,
+        None => partition,
+    };
     let begun = running.engine.move_partition(partition.id, target.id, options).await?;
     tracing::info!(partition = partition.id.0, to, job = begun.number, "began a move");
     Ok(json!({ "job": begun.number, "partition": partition.id.0, "to": to }))
