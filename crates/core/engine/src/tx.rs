@@ -7,7 +7,7 @@ use lazuli_shardmap::ContainerId;
 use lazuli_shardmap::layout::{self, Space};
 use lazuli_shardmap::local::Held;
 use lazuli_store::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
-use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result, Write};
+use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result, Write, after_key};
 
 use crate::changes::{self, Operation};
 use crate::condition::Condition;
@@ -54,6 +54,8 @@ pub struct Tx<'a> {
     /// One for each claim: what this transaction adds.
     pub(crate) deltas: Vec<Delta>,
     pub(crate) lsn: Lsn,
+    /// Keys of which the base is known to have none.
+    absent: KeyRange,
     writes: usize,
     bytes_before: usize,
     /// Whether something with an expiry was written.
@@ -69,7 +71,9 @@ impl<'a> Tx<'a> {
     ) -> Self {
         let bytes_before = overlay.bytes();
         let deltas = claims.iter().map(|_| Delta::default()).collect();
-        Self { base, overlay, claims, deltas, lsn, writes: 0, bytes_before, wrote_expiry: false }
+        let absent = KeyRange::new(Bytes::new(), Some(Bytes::new()));
+        let (writes, wrote_expiry) = (0, false);
+        Self { base, overlay, claims, deltas, lsn, absent, writes, bytes_before, wrote_expiry }
     }
 
     /// The number of this transaction: the version of everything it writes.
@@ -85,6 +89,23 @@ impl<'a> Tx<'a> {
     /// How many rows this transaction has written so far, for those that must not grow too large.
     pub fn writes(&self) -> usize {
         self.writes
+    }
+
+    /// Looks once whether there is anything at all from the first of these keys to the last. Where there is nothing, as when
+    /// new rows come in order, reading them one by one costs no more reads.
+    pub async fn foresee(&mut self, keys: impl Iterator<Item = &ItemKey>) -> Result<()> {
+        let mut span: Option<(&Bytes, &Bytes)> = None;
+        for key in keys.map(ItemKey::bytes) {
+            let (first, last) = span.unwrap_or((key, key));
+            span = Some((first.min(key), last.max(key)));
+        }
+        let Some((first, last)) = span.filter(|(first, last)| first != last) else { return Ok(()) };
+        let range = KeyRange::new(first.clone(), Some(after_key(last)));
+        let page = self.base.scan(&range, Direction::Forward, PageLimit::items(1)).await?;
+        if page.items.is_empty() {
+            self.absent = range;
+        }
+        Ok(())
     }
 
     /// The item, unless it is absent or expired.
@@ -161,6 +182,25 @@ impl<'a> Tx<'a> {
         self.write(Write::Put(key.bytes().clone(), value))
     }
 
+    /// Makes of an item that meets the condition what `change` says: its new payload, or none if it is to go. The item is
+    /// read once, so this is cheaper than to check it and then to write it.
+    pub async fn change(
+        &mut self,
+        key: &ItemKey,
+        condition: Condition,
+        change: impl FnOnce(Option<&Item>) -> Result<Option<Bytes>>,
+    ) -> Result<()> {
+        self.claim_of(key)?;
+        let old = self.raw(key).await?;
+        let found = old.as_ref().filter(|item| !item.is_expired(self.now_ms()));
+        condition.check(found)?;
+        match (change(found)?, &old) {
+            (Some(payload), old) => self.replace(key, old.as_ref(), payload, None),
+            (None, Some(old)) => self.remove(key, old),
+            (None, None) => Ok(()),
+        }
+    }
+
     /// Deletes an item and says whether there was one.
     pub async fn delete(&mut self, key: &ItemKey) -> Result<bool> {
         let Some(old) = self.raw(key).await? else {
@@ -202,7 +242,12 @@ impl<'a> Tx<'a> {
     }
 
     async fn raw(&self, key: &ItemKey) -> Result<Option<Item>> {
-        self.overlay.get(self.base, key.bytes()).await?.map(Item::decode).transpose()
+        let found = match self.overlay.written(key.bytes()) {
+            Some(change) => change.clone(),
+            None if self.absent.contains(key.bytes()) => None,
+            None => self.base.get(key.bytes()).await?,
+        };
+        found.map(Item::decode).transpose()
     }
 
     fn claim_of(&self, key: &ItemKey) -> Result<usize> {

@@ -4,9 +4,7 @@
 //! timestamp, so timestamps grow with every write and an ETag can be turned back into the version it stands for.
 
 use lazuli_engine::Lsn;
-use lazuli_http::date::{
-    Fraction, ISO8601_BYTES_MAX, TICKS_PER_MILLI, format_iso8601, iso8601_seven, parse_iso8601,
-};
+use lazuli_http::date::{ISO8601_BYTES_MAX, TICKS_PER_MILLI, iso8601_seven, parse_iso8601};
 
 use crate::error::{Code, Fault, Result};
 
@@ -46,20 +44,34 @@ pub(crate) fn stamp(version: Lsn) -> [u8; ISO8601_BYTES_MAX] {
     iso8601_seven(timestamp(version))
 }
 
+/// `W/"datetime'…'"` around a timestamp whose two colons have become three characters each.
+const ETAG_BYTES: usize = ISO8601_BYTES_MAX + 18;
+
 pub(crate) fn etag(version: Lsn) -> String {
-    let stamp = format_iso8601(timestamp(version), Fraction::Seven);
-    format!("W/\"datetime'{}'\"", stamp.replace(':', "%3A"))
+    let mut out = Vec::with_capacity(ETAG_BYTES);
+    write_etag(&mut out, "\"", &stamp(version));
+    String::from_utf8(out).expect("a timestamp and what stands around it are ASCII")
 }
 
-/// Writes the ETag as a JSON string, from the timestamp: its colons, at two places, are escaped in it.
+/// Writes the ETag as a JSON string, from the timestamp.
 pub(crate) fn write_etag_json(out: &mut Vec<u8>, stamp: &[u8; ISO8601_BYTES_MAX]) {
-    out.extend_from_slice(b"\"W/\\\"datetime'");
+    out.push(b'"');
+    write_etag(out, "\\\"", stamp);
+    out.push(b'"');
+}
+
+/// The colons of the timestamp, at two places, are escaped.
+fn write_etag(out: &mut Vec<u8>, quote: &str, stamp: &[u8; ISO8601_BYTES_MAX]) {
+    out.extend_from_slice(b"W/");
+    out.extend_from_slice(quote.as_bytes());
+    out.extend_from_slice(b"datetime'");
     out.extend_from_slice(&stamp[..13]);
     out.extend_from_slice(b"%3A");
     out.extend_from_slice(&stamp[14..16]);
     out.extend_from_slice(b"%3A");
     out.extend_from_slice(&stamp[17..]);
-    out.extend_from_slice(b"'\\\"\"");
+    out.push(b'\'');
+    out.extend_from_slice(quote.as_bytes());
 }
 
 fn version(inner: &str) -> Option<Lsn> {

@@ -29,7 +29,7 @@ pub(crate) fn created(
     link: &str,
     body: impl FnOnce() -> Result<Vec<u8>>,
 ) -> Result<Response> {
-    let location = format!("{}/{link}", call.address.target.base);
+    let location = [&call.address.target.base, "/", link].concat();
     let response = match call.wishes.content {
         Some(false) => Response::new(StatusCode::NO_CONTENT)
             .with("preference-applied", "return-no-content")
@@ -53,7 +53,8 @@ pub(crate) fn entity_link(table: &str, partition_key: &str, row_key: &str) -> St
         true => percent_encode(&key.replace('\'', "''")),
         false => percent_encode(key),
     };
-    format!("{table}(PartitionKey='{}',RowKey='{}')", quote(partition_key), quote(row_key))
+    let (partition_key, row_key) = (quote(partition_key), quote(row_key));
+    [table, "(PartitionKey='", &partition_key, "',RowKey='", &row_key, "')"].concat()
 }
 
 /// Opens the list of an answer: `{"odata.metadata":…,"value":[`.

@@ -17,6 +17,9 @@ use crate::request::{Head, Operation, Wishes};
 use crate::tables::container;
 use crate::{Call, Front};
 
+/// What an answer that brings nothing along takes, by and large.
+const ANSWER_BYTES: usize = 512;
+
 pub(crate) async fn run(
     front: &Front,
     call: &Call,
@@ -152,7 +155,7 @@ fn inside(call: &Call, made: Result<Vec<Response>>) -> Result<Vec<Response>> {
 async fn answer(call: &Call, answers: Vec<Response>, is_change_set: bool) -> Response {
     let outer = format!("batchresponse_{}", call.request_id);
     let inner = format!("changesetresponse_{}", call.request_id);
-    let mut body = Vec::new();
+    let mut body = Vec::with_capacity(answers.len() * ANSWER_BYTES);
     if is_change_set {
         let kind = "Content-Type: multipart/mixed; boundary=";
         body.extend_from_slice(format!("--{outer}\r\n{kind}{inner}\r\n\r\n").as_bytes());

@@ -13,6 +13,8 @@ use crate::message::Response;
 pub const BOUNDARY_BYTES_MAX: usize = 70;
 /// The most header lines of one part, and of one request in a part.
 pub const PART_HEADERS_MAX: usize = 64;
+/// What the clients at hand send with one request in a part, and some to spare.
+const PART_HEADERS_USUAL: usize = 12;
 
 /// Why a body of parts can't be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,15 +136,17 @@ pub fn request<'a>(part: &Part<'a>) -> Result<PartRequest<'a>, MultipartError> {
 /// Writes a part whose body is a response.
 pub async fn write_response(out: &mut Vec<u8>, boundary: &str, response: Response) {
     let status = response.status;
-    let reason = status.canonical_reason().unwrap_or_default();
-    out.extend_from_slice(
-        format!(
-            "--{boundary}\r\nContent-Type: application/http\r\n\
-             Content-Transfer-Encoding: binary\r\n\r\nHTTP/1.1 {} {reason}\r\n",
-            status.as_u16()
-        )
-        .as_bytes(),
-    );
+    for piece in [
+        "--",
+        boundary,
+        "\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\nHTTP/1.1 ",
+        status.as_str(),
+        " ",
+        status.canonical_reason().unwrap_or_default(),
+        "\r\n",
+    ] {
+        out.extend_from_slice(piece.as_bytes());
+    }
     for (name, value) in &response.headers {
         write_name(out, name.as_str());
         out.extend_from_slice(b": ");
@@ -205,7 +209,7 @@ fn split_header(line: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// Header lines up to an empty line, and what follows it.
 fn headers(text: &[u8]) -> Result<(HeaderMap, &[u8]), MultipartError> {
-    let mut headers = HeaderMap::new();
+    let mut headers = HeaderMap::with_capacity(PART_HEADERS_USUAL);
     let mut rest = text;
     for _ in 0..=PART_HEADERS_MAX {
         let (line, tail) = split_line(rest);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use lazuli_engine::{Condition, ItemKey, Lsn, Result, Transaction, Tx};
+use lazuli_engine::{Condition, Item, ItemKey, Lsn, Result, Transaction, Tx};
 
 use super::Records;
 
@@ -45,6 +45,7 @@ impl Transaction for WriteRecords {
     type Output = Lsn;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Lsn> {
+        tx.foresee(self.0.iter().map(|step| &step.key)).await?;
         for (position, step) in self.0.iter().enumerate() {
             step.run(tx).await.map_err(|error| error.at(position))?;
         }
@@ -58,15 +59,14 @@ impl Transaction for WriteRecords {
 
 impl Step {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<()> {
-        let found = tx.check(&self.key, self.condition).await?;
-        match &self.operation {
-            Operation::Put(payload) => tx.put(&self.key, payload.clone()).await,
-            Operation::Update(change) => {
-                let payload = change(found.as_ref().map(|item| &item.payload))?;
-                tx.put(&self.key, payload).await
-            }
-            Operation::Delete => tx.delete(&self.key).await.map(|_| ()),
-        }
+        let made = |found: Option<&Item>| {
+            Ok(match &self.operation {
+                Operation::Put(payload) => Some(payload.clone()),
+                Operation::Update(change) => Some(change(found.map(|item| &item.payload))?),
+                Operation::Delete => None,
+            })
+        };
+        tx.change(&self.key, self.condition, made).await
     }
 }
 
