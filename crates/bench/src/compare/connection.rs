@@ -3,9 +3,10 @@
 //! A connection that the server ends before it has answered is opened anew, and the request sent again: the emulator does
 //! so to those whose next request it did not get to in time. Each time is counted, and shown beside the figure.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::TcpStream;
 
 use super::Result;
@@ -108,11 +109,10 @@ impl Connection {
         match length {
             Length::Bytes(bytes) => {
                 while read < bytes {
-                    if !keeps_body {
-                        // Read over again and again, so that it stays in the cache.
-                        self.buffer.truncate(head);
-                    }
-                    read += self.read().await?;
+                    read += match keeps_body {
+                        true => self.read().await?,
+                        false => self.skip(bytes - read).await?,
+                    };
                 }
             }
             Length::Chunked => {
@@ -122,6 +122,33 @@ impl Connection {
             }
         }
         Ok((status, head, read))
+    }
+
+    /// Takes up to this many bytes off the connection, and says how many it were. Where the system can, they are thrown
+    /// away where they lie: to copy them would cost the client more than the server, whose cores it shares.
+    #[cfg(target_os = "linux")]
+    async fn skip(&mut self, bytes: usize) -> std::result::Result<usize, Failure> {
+        use rustix::net::{RecvFlags, recv};
+        self.buffer.resize(READ_BYTES, 0);
+        loop {
+            self.stream.readable().await?;
+            let most = bytes.min(READ_BYTES);
+            let taken = self.stream.try_io(Interest::READABLE, || {
+                let (_, taken) = recv(&self.stream, &mut self.buffer[..most], RecvFlags::TRUNC)?;
+                Ok(taken)
+            });
+            match taken {
+                Ok(0) => return Err(Failure::Ended("the connection ended".to_owned())),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                taken => return Ok(taken?),
+            }
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    async fn skip(&mut self, _: usize) -> std::result::Result<usize, Failure> {
+        self.buffer.clear();
+        self.read().await
     }
 
     /// How many more bytes there are in the buffer.
