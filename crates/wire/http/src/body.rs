@@ -30,8 +30,9 @@ enum Source {
     },
     /// The lock is never taken: it lets the body be shared between threads, though its pieces are not.
     Made {
-        length: u64,
-        left: u64,
+        length: Option<u64>,
+        /// How much of the length is still to be made.
+        left: Option<u64>,
         pieces: Mutex<Box<dyn Pieces>>,
     },
 }
@@ -74,6 +75,25 @@ impl Body {
         N: Fn(S) -> F + Send + 'static,
         F: Future<Output = Result<Option<(Bytes, S)>, BodyError>> + Send + 'static,
     {
+        Self::unfold(Some(length), source, next)
+    }
+
+    /// The same for a body that ends when its source does. Nobody knows its length beforehand, so it is sent in chunks.
+    pub fn streamed<S, N, F>(source: S, next: N) -> Self
+    where
+        S: Send + 'static,
+        N: Fn(S) -> F + Send + 'static,
+        F: Future<Output = Result<Option<(Bytes, S)>, BodyError>> + Send + 'static,
+    {
+        Self::unfold(None, source, next)
+    }
+
+    fn unfold<S, N, F>(length: Option<u64>, source: S, next: N) -> Self
+    where
+        S: Send + 'static,
+        N: Fn(S) -> F + Send + 'static,
+        F: Future<Output = Result<Option<(Bytes, S)>, BodyError>> + Send + 'static,
+    {
         let pieces = Unfold { source: Some(source), next, running: None };
         let pieces: Mutex<Box<dyn Pieces>> = Mutex::new(Box::new(pieces));
         Self(Source::Made { length, left: length, pieces })
@@ -83,12 +103,12 @@ impl Body {
         Self(Source::Incoming { stream, timeout })
     }
 
-    /// The length if it is known beforehand: by `Content-Length`, or because the body is all there.
+    /// The length if it is known beforehand: by `Content-Length`, or by whoever makes it, or because it is all there.
     pub fn length(&self) -> Option<u64> {
         match &self.0 {
             Source::Whole(bytes) => Some(bytes.as_ref().map_or(0, Bytes::len) as u64),
             Source::Incoming { stream, .. } => stream.size_hint().exact(),
-            Source::Made { length, .. } => Some(*length),
+            Source::Made { length, .. } => *length,
         }
     }
 
@@ -222,17 +242,19 @@ where
     }
 }
 
-/// The next piece of a body that is made. Too few bytes are an error, and so are too many.
+/// The next piece of a body that is made. If its length is known, too few bytes are an error, and so are too many.
 fn poll_made(
-    left: &mut u64,
+    left: &mut Option<u64>,
     pieces: &mut Mutex<Box<dyn Pieces>>,
     cx: &mut Context<'_>,
 ) -> Poll<Option<Result<Bytes, BodyError>>> {
-    if *left == 0 {
+    if *left == Some(0) {
         return Poll::Ready(None);
     }
     let pieces = pieces.get_mut().unwrap_or_else(PoisonError::into_inner);
-    Poll::Ready(Some(match ready!(pieces.poll(cx)) {
+    let piece = ready!(pieces.poll(cx));
+    let Some(left) = left else { return Poll::Ready(piece) };
+    Poll::Ready(Some(match piece {
         Some(Ok(piece)) if piece.len() as u64 <= *left => {
             *left -= piece.len() as u64;
             Ok(piece)
@@ -267,7 +289,7 @@ impl http_body::Body for Body {
         match &self.0 {
             Source::Whole(bytes) => bytes.is_none(),
             Source::Incoming { stream, .. } => stream.is_end_stream(),
-            Source::Made { left, .. } => *left == 0,
+            Source::Made { left, .. } => *left == Some(0),
         }
     }
 
@@ -277,7 +299,7 @@ impl http_body::Body for Body {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64)
             }
             Source::Incoming { stream, .. } => stream.size_hint(),
-            Source::Made { left, .. } => SizeHint::with_exact(*left),
+            Source::Made { left, .. } => left.map_or_else(SizeHint::default, SizeHint::with_exact),
         }
     }
 }

@@ -66,24 +66,30 @@ async fn handle(request: Request) -> Response {
             }
             Response::text(StatusCode::OK, bytes.to_string())
         }
-        "/made" => made(11, &["hello ", "", "world"], false),
-        "/made-too-short" => made(11, &["hello "], false),
-        "/made-too-long" => made(11, &["hello ", "worlds"], false),
-        "/made-and-failed" => made(11, &["hello "], true),
+        "/made" => made(Some(11), &["hello ", "", "world"], false),
+        "/made-too-short" => made(Some(11), &["hello "], false),
+        "/made-too-long" => made(Some(11), &["hello ", "worlds"], false),
+        "/made-and-failed" => made(Some(11), &["hello "], true),
+        "/streamed" => made(None, &["hello ", "world"], false),
+        "/streamed-and-failed" => made(None, &["hello "], true),
         path => Response::text(StatusCode::OK, format!("{path}?{}", request.query)),
     }
 }
 
 /// An answer that is made of these pieces, and then ends or fails.
-fn made(length: u64, pieces: &'static [&'static str], fails: bool) -> Response {
-    let body = Body::made(length, pieces, move |pieces| async move {
+fn made(length: Option<u64>, pieces: &'static [&'static str], fails: bool) -> Response {
+    let next = move |pieces: &'static [&'static str]| async move {
         tokio::task::yield_now().await;
         match pieces {
             [piece, rest @ ..] => Ok(Some((piece.as_bytes().into(), rest))),
             [] if fails => Err(BodyError::Broken),
             [] => Ok(None),
         }
-    });
+    };
+    let body = match length {
+        Some(length) => Body::made(length, pieces, next),
+        None => Body::streamed(pieces, next),
+    };
     Response { body, ..Response::new(StatusCode::OK) }
 }
 
@@ -331,4 +337,10 @@ async fn a_body_is_made_while_it_is_sent_and_breaks_off_if_it_does_not_add_up() 
         assert!(broken.contains("content-length: 11\r\n"), "{broken}");
         assert!(broken.ends_with("\r\n\r\nhello "), "{path}: {broken}");
     }
+    let streamed = server.talk(&get("/streamed")).await;
+    assert!(streamed.contains("transfer-encoding: chunked\r\n"), "{streamed}");
+    assert!(streamed.ends_with("6\r\nhello \r\n5\r\nworld\r\n0\r\n\r\n"), "{streamed}");
+    // Without its last chunk, so that nobody takes a part for the whole.
+    let broken = server.talk(&get("/streamed-and-failed")).await;
+    assert!(broken.ends_with("6\r\nhello \r\n"), "{broken}");
 }

@@ -1,6 +1,6 @@
 //! The admin API: JSON under `/v1/` behind a token, `/healthz` and `/metrics` without. On loopback only.
 //!
-//! One request: the token, `request` (path to operation), one visible `match`, the operation, JSON. Refusals carry a
+//! One request: `routes` (path to operation), the token, one visible `match`, the operation, JSON. Refusals carry a
 //! code for programs, a sentence for people, and a hint what to do.
 
 mod accounts;
@@ -9,6 +9,7 @@ mod maps;
 mod partitions;
 mod refusal;
 mod request;
+mod routes;
 mod shards;
 mod status;
 
@@ -23,6 +24,7 @@ use crate::running::Running;
 use crate::secret::Secret;
 use refusal::{Refusal, Result};
 use request::Operation;
+use routes::{Access, Route};
 
 /// The largest body of a request. The longest one names a shard and its labels.
 const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -41,10 +43,13 @@ impl Admin {
     /// Answers one request.
     pub(crate) async fn handle(self: Arc<Self>, request: Request) -> Response {
         let began = Instant::now();
-        let parsed = Operation::parse(request.method.as_str(), &request.path, &request.query);
-        let name = parsed.as_ref().map_or("unknown", Operation::name);
-        let answered = match parsed {
-            Ok(operation) => self.answer(operation, request).await,
+        let found = Route::find(request.method.as_str(), &request.path, &request.query);
+        let name = found.as_ref().map_or("unknown", |(route, _)| route.name);
+        let answered = match found {
+            Ok((route, _)) if route.access != Access::Open && !self.has_token(&request) => {
+                Err(Refusal::token())
+            }
+            Ok((_, operation)) => self.answer(operation, request).await,
             Err(none) => Err(none.into()),
         };
         let response = answered.unwrap_or_else(|refusal| refusal.response());
@@ -53,9 +58,6 @@ impl Admin {
     }
 
     async fn answer(&self, operation: Operation, request: Request) -> Result<Response> {
-        if operation.needs_token() && !self.has_token(&request) {
-            return Err(Refusal::token());
-        }
         let running = &*self.running;
         let value = match operation {
             Operation::Health => return Ok(Response::text(StatusCode::OK, "ok\n")),

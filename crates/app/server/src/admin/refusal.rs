@@ -88,6 +88,12 @@ impl From<NoOperation> for Refusal {
             NoOperation::Parameter(name) => {
                 Self::bad_request(format!("the parameter {name} cannot be read"))
             }
+            NoOperation::UnknownParameter(name) => {
+                Self::bad_request(format!("there is no parameter {name} here"))
+            }
+            NoOperation::RepeatedParameter(name) => {
+                Self::bad_request(format!("the parameter {name} is there twice"))
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ mod key;
 pub mod sas;
 pub mod service_sas;
 pub mod shared_key;
+mod sign;
 pub mod table;
 pub mod table_sas;
 
@@ -22,6 +23,7 @@ use crate::date;
 use crate::message::Request;
 
 pub use key::{Accounts, BadKey, KEY_BYTES_MAX, Key, Keys};
+pub use sign::{Dialect, sign};
 
 /// How far a request's date may be from our clock.
 pub const CLOCK_SKEW_MS_MAX: u64 = 15 * 60 * 1000;

@@ -2,11 +2,8 @@
 
 use std::io;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use lazuli_http::auth::{Scheme, shared_key, table};
+use lazuli_http::auth::{self, Dialect};
 use lazuli_http::date::format_rfc1123;
-use lazuli_http::uri::Query;
 use lazuli_http::{Body, HeaderMap, HeaderName, HeaderValue, Request, RequestId};
 
 use super::place::{Credential, Place, Protocol};
@@ -23,23 +20,12 @@ pub(super) fn head(place: &Place, ask: Ask<'_>, seconds: i64) -> io::Result<Vec<
     let mut request = request(place, ask, &date)?;
     match &place.credential {
         Credential::Key(key) => {
-            let account = &place.account;
-            let query = Query::parse(&request.query).map_err(|_| invalid("the query is wrong"))?;
-            let (name, text) = match place.protocol {
-                Protocol::Tables => {
-                    let scheme = Scheme::SharedKeyLite;
-                    let text = table::string_to_sign(scheme, &request, &query, account, &date);
-                    ("SharedKeyLite", text)
-                }
-                Protocol::Blobs => {
-                    let (scheme, form) = (Scheme::SharedKey, shared_key::Form::DOCUMENTED);
-                    let text = shared_key::string_to_sign(scheme, &request, &query, account, form);
-                    ("SharedKey", text)
-                }
+            let dialect = match place.protocol {
+                Protocol::Tables => Dialect::Tables,
+                Protocol::Blobs => Dialect::Storage,
             };
-            let signature = STANDARD.encode(key.sign(&text));
-            let value = format!("{name} {account}:{signature}");
-            add(&mut request.headers, "authorization", &value)?;
+            let signed = auth::sign(&mut request, dialect, &place.account, key);
+            signed.map_err(|_| invalid("the query is wrong"))?;
         }
         Credential::Sas(sas) => {
             let between = if request.query.is_empty() { "" } else { "&" };
@@ -114,6 +100,8 @@ fn invalid(reason: &str) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
     use lazuli_http::auth::Key;
 
     use super::*;
