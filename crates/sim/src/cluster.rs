@@ -17,6 +17,7 @@ use crate::client::Request;
 use crate::executor::World;
 use crate::faults::{Planted, StoreFaults};
 use crate::open::{self, AllFaults, Disks};
+use crate::points::{Left, Saboteur};
 use crate::process::Process;
 use crate::random::Seeded;
 use crate::settings::Settings;
@@ -48,6 +49,8 @@ struct Shared {
     has_faults: AtomicBool,
     tables: Mutex<Vec<Table>>,
     random: Seeded,
+    /// Where work is stopped while there are faults.
+    sabotage: Option<Arc<Left>>,
 }
 
 #[derive(Clone)]
@@ -71,6 +74,7 @@ impl Cluster {
             has_faults: AtomicBool::new(false),
             tables: Mutex::default(),
             random: world.random("cluster"),
+            sabotage: settings.sabotage.map(|sabotage| Arc::new(Left::new(sabotage))),
         };
         let cluster =
             Self { world: world.clone(), settings: Arc::new(settings), shared: Arc::new(shared) };
@@ -113,7 +117,7 @@ impl Cluster {
     pub async fn restart(&self) {
         self.crash();
         loop {
-            let process = self.world.process("server", self.settings.clock);
+            let process = self.process();
             *lock(&self.shared.starting) = Some(process.clone());
             let (ready, started) = oneshot::channel();
             let opening = open::open(
@@ -144,6 +148,32 @@ impl Cluster {
             }
             process.kill();
             self.world.sleep(LOOK).await;
+        }
+    }
+
+    /// A process that is to become the server.
+    fn process(&self) -> Process {
+        let process = self.world.process("server", self.settings.clock);
+        match &self.shared.sabotage {
+            Some(left) if self.has_faults() => {
+                let saboteur = Saboteur {
+                    left: left.clone(),
+                    world: self.world.clone(),
+                    random: self.world.random("sabotage"),
+                    disks: self.disks().clone(),
+                    killer: process.killer(),
+                };
+                process.watched(Arc::new(saboteur))
+            }
+            _ => process,
+        }
+    }
+
+    /// Answers when a process has ended because of where it was.
+    pub(crate) async fn ended_at_a_point(&self) {
+        match &self.shared.sabotage {
+            Some(left) => left.ended.notified().await,
+            None => std::future::pending().await,
         }
     }
 

@@ -7,7 +7,7 @@
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -41,11 +41,24 @@ pub struct Disk {
     pub(crate) world: World,
     /// Everything that was synced.
     pub(crate) synced: MemStore,
+    /// Until when it does not answer, whoever asks.
+    pub(crate) out_until: Arc<Mutex<Duration>>,
 }
 
 impl Disk {
     pub fn new(world: &World, name: &str) -> Self {
-        Self { name: name.into(), world: world.clone(), synced: MemStore::new() }
+        Self {
+            name: name.into(),
+            world: world.clone(),
+            synced: MemStore::new(),
+            out_until: Arc::default(),
+        }
+    }
+
+    /// Does not answer for a while.
+    pub(crate) fn go_out(&self, time: Duration) {
+        let until = self.world.now() + time;
+        *self.out_until.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = until;
     }
 
     /// Everything that is durable, in order. For checks: it costs no time and never fails.

@@ -57,12 +57,25 @@ async fn run_clients(cluster: &Cluster, workloads: &[Arc<dyn Workload>]) -> Foun
     Ok(())
 }
 
+/// Kills the server from time to time, and starts it again whoever has killed it.
 async fn crash_again_and_again(cluster: Cluster) {
-    let Some(mean) = cluster.settings.crash_every else { return };
-    let random = cluster.world.random("crashes");
+    let times = cluster.settings.crash_every.map(|mean| (mean, cluster.world.random("crashes")));
     loop {
-        let micros = random.below(2 * u64::try_from(mean.as_micros()).unwrap_or(1) + 1);
-        cluster.world.sleep(Duration::from_micros(micros)).await;
+        let time = times.as_ref().map(|(mean, random)| {
+            let most = 2 * u64::try_from(mean.as_micros()).unwrap_or(1);
+            Duration::from_micros(random.below(most + 1))
+        });
+        let crash = async {
+            match time {
+                Some(time) => cluster.world.sleep(time).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = cluster.ended_at_a_point() => {}
+            () = crash => {}
+        }
         cluster.crash();
         cluster.restart().await;
     }

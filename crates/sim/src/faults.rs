@@ -1,6 +1,6 @@
 //! How slow and how bad a store is, and when it is out.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::executor::World;
@@ -70,12 +70,15 @@ pub(crate) struct Weather {
     random: Seeded,
     /// When the next outage begins and ends.
     outage: Mutex<Option<(Duration, Duration)>>,
+    /// Until when the disk does not answer, because somebody wanted it so.
+    out_until: Arc<Mutex<Duration>>,
 }
 
 impl Weather {
-    pub(crate) fn new(world: &World, faults: StoreFaults) -> Self {
+    pub(crate) fn new(world: &World, faults: StoreFaults, out_until: Arc<Mutex<Duration>>) -> Self {
         let random = world.random("weather");
-        let weather = Self { faults, world: world.clone(), random, outage: Mutex::default() };
+        let outage = Mutex::default();
+        let weather = Self { faults, world: world.clone(), random, outage, out_until };
         *weather.outage() = weather.next_outage();
         weather
     }
@@ -95,7 +98,8 @@ impl Weather {
         if outage.is_some_and(|(_, end)| now >= end) {
             *outage = self.next_outage();
         }
-        outage.is_some_and(|(begin, _)| now >= begin)
+        let forced = *self.out_until.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        now < forced || outage.is_some_and(|(begin, _)| now >= begin)
     }
 
     pub(crate) fn up_to(&self, longest: Duration) -> Duration {

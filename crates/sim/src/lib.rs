@@ -1,7 +1,7 @@
 //! The simulator: the real core in a world where time, chance, schedules, crashes and disks follow from one seed.
 //!
 //! Read in this order: `executor` (a world and its tasks), `clock`, `process` (what can be killed), `disk` and `store`
-//! (what survives), `cluster` (a catalog, shards and a server that dies and comes back), `client` and `answer` (what is
+//! (what survives), `points` (where it is stopped on purpose), `cluster` (a catalog, shards and a server that dies and comes back), `client` and `answer` (what is
 //! known of a request), `workloads` and `model` (what must hold), `scenario` (what can be run) and `runner` (many seeds,
 //! and the command that replays a failure).
 
@@ -16,6 +16,7 @@ pub mod executor;
 pub mod faults;
 pub mod model;
 mod open;
+pub mod points;
 pub mod process;
 pub mod random;
 pub mod runner;

@@ -3,10 +3,10 @@
 //! Killing drops every task of it, wherever it waits, and whatever it starts afterwards. What was made durable stays;
 //! that is the business of the disks in `store.rs`.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
-use lazuli_env::{BoxFuture, Env, Spawn};
+use lazuli_env::{BoxFuture, Env, Points, Spawn};
 
 use crate::clock::{ClockFaults, ProcessClock};
 use crate::executor::World;
@@ -66,10 +66,33 @@ impl Process {
         self.tasks.spawn(name, task);
     }
 
+    /// The same process, with somebody who hears where its durable work has come to.
+    #[must_use]
+    pub(crate) fn watched(self, points: Arc<dyn Points>) -> Self {
+        Self { env: self.env.watched(points), ..self }
+    }
+
+    pub(crate) fn killer(&self) -> Killer {
+        Killer { name: self.name, tasks: Arc::downgrade(&self.tasks) }
+    }
+
     /// Ends the process here and now.
     pub fn kill(&self) {
-        self.world().note(|| format!("{} is killed", self.name));
-        self.tasks.alive.store(false, Ordering::Relaxed);
-        self.world().kill(self.tasks.id);
+        self.killer().kill();
+    }
+}
+
+/// What ends a process, for those who are a part of it.
+pub(crate) struct Killer {
+    name: &'static str,
+    tasks: Weak<Tasks>,
+}
+
+impl Killer {
+    pub(crate) fn kill(&self) {
+        let Some(tasks) = self.tasks.upgrade() else { return };
+        tasks.world.note(|| format!("{} is killed", self.name));
+        tasks.alive.store(false, Ordering::Relaxed);
+        tasks.world.kill(tasks.id);
     }
 }

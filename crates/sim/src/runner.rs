@@ -5,11 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use lazuli_env::Random;
+use lazuli_env::{BoxFuture, Random};
 
 use crate::executor::World;
 use crate::random::Seeded;
-use crate::scenario::Scenario;
+use crate::scenario::{Found, Scenario};
 
 /// How one seed of one scenario went.
 #[derive(Debug)]
@@ -32,12 +32,22 @@ impl Report {
 
 /// Runs one seed of one scenario.
 pub fn run_one(scenario: &Scenario, seed: u64, keep_log: bool) -> Report {
+    run(scenario.name, seed, keep_log, scenario.run)
+}
+
+/// Runs one seed of whatever is to be run in a world.
+pub fn run(
+    name: &'static str,
+    seed: u64,
+    keep_log: bool,
+    main: impl FnOnce(World) -> BoxFuture<'static, Found>,
+) -> Report {
     // Each scenario makes something else of a seed, so that more settings are seen.
-    let world = World::new(Seeded::new(seed).fork(scenario.name).next_u64());
+    let world = World::new(Seeded::new(seed).fork(name).next_u64());
     if keep_log {
         world.keep_log();
     }
-    let main = (scenario.run)(world.clone());
+    let main = main(world.clone());
     let failure = match catch_unwind(AssertUnwindSafe(|| world.run(main))) {
         Ok(Ok(Ok(()))) => None,
         Ok(Ok(Err(found))) => Some(found),
@@ -45,7 +55,7 @@ pub fn run_one(scenario: &Scenario, seed: u64, keep_log: bool) -> Report {
         Err(panic) => Some(format!("panic: {}", text_of(&*panic))),
     };
     let (trace, log) = (world.trace_hash(), world.take_log());
-    Report { scenario: scenario.name, seed, trace, failure, log }
+    Report { scenario: name, seed, trace, failure, log }
 }
 
 fn text_of(panic: &(dyn Any + Send)) -> &str {

@@ -8,6 +8,7 @@ use crate::cluster::Cluster;
 use crate::drive::drive;
 use crate::executor::World;
 use crate::faults::Planted;
+use crate::points::Sabotage;
 use crate::settings::Settings;
 use crate::workloads::audited::Audited;
 use crate::workloads::blobs::BlobFiles;
@@ -35,15 +36,15 @@ pub struct Scenario {
 /// A scenario of workloads that run at once on one cluster.
 macro_rules! scenario {
     ($name:literal, $about:literal, [$($workload:ident),*]) => {
-        scenario!($name, $about, [$($workload),*], |settings| settings)
+        scenario!($name, $about, [$($workload),*], |settings, _| settings)
     };
     ($name:literal, $about:literal, [$($workload:ident),*], $adapt:expr) => {
         Scenario {
             name: $name,
             about: $about,
             run: |world| {
-                let adapt: fn(Settings) -> Settings = $adapt;
-                let settings = adapt(Settings::draw(&world.random("settings")));
+                let adapt: fn(Settings, &World) -> Settings = $adapt;
+                let settings = adapt(Settings::draw(&world.random("settings")), &world);
                 Box::pin(drive(world, settings, |cluster: Cluster| {
                     Box::pin(async move {
                         let workloads: Vec<Arc<dyn Workload>> =
@@ -93,7 +94,33 @@ pub const SCENARIOS: &[Scenario] = &[
         "map_changes_crowd",
         "all clients on the same few keys of one shard while its map changes",
         [MapChanges, ListAppend],
-        Settings::crowded
+        |settings, _| settings.crowded()
+    ),
+    scenario!(
+        "map_changes_blobs",
+        "the same under blobs and their files",
+        [MapChanges, BlobFiles],
+        |settings, _| settings.spread()
+    ),
+    Scenario {
+        name: "stops",
+        about: "changes of maps and moves, stopped behind one of their steps",
+        run: |world| {
+            let sabotage = Sabotage::draw(&world.random("point"));
+            stopped(world, sabotage)
+        },
+    },
+    scenario!(
+        "stops_blobs",
+        "the same under blobs and their files",
+        [MapChanges, BlobFiles],
+        |settings, world| settings.sabotaged(&world.random("point"))
+    ),
+    scenario!(
+        "stops_transactions",
+        "the same under transactions over partitions",
+        [MapChanges, Transfers, Ring, EtagCounter],
+        |settings, world| settings.sabotaged(&world.random("point"))
     ),
     scenario!(
         "everything",
@@ -120,27 +147,44 @@ pub const CANARIES: &[Scenario] = &[
         "canary_no_guards",
         "stores that do not look at guards",
         [MapChanges, ListAppend],
-        |settings| settings.crowded().with_bug(Planted::NoGuards)
+        |settings, _| settings.crowded().with_bug(Planted::NoGuards)
     ),
     scenario!(
         "canary_early_answers",
         "stores that answer before they sync",
         [ListAppend],
-        |settings| settings.with_bug(Planted::EarlyAnswers)
+        |settings, _| settings.with_bug(Planted::EarlyAnswers)
     ),
     scenario!(
         "canary_lost_messages",
         "the same under producers and consumers",
         [MessageQueues],
-        |settings| settings.with_bug(Planted::EarlyAnswers)
+        |settings, _| settings.with_bug(Planted::EarlyAnswers)
     ),
     scenario!(
         "canary_torn_transactions",
         "stores that keep parts of transactions",
         [Transfers],
-        |settings| settings.with_bug(Planted::TornTransactions)
+        |settings, _| settings.with_bug(Planted::TornTransactions)
     ),
 ];
+
+/// Changes of maps and moves under writers and consumers, stopped at a point that somebody wants.
+pub fn stopped(world: World, sabotage: Sabotage) -> BoxFuture<'static, Found> {
+    let settings = Settings::draw(&world.random("settings")).spread();
+    let settings = Settings { sabotage: Some(sabotage), ..settings };
+    Box::pin(drive(world, settings, |cluster: Cluster| {
+        Box::pin(async move {
+            let workloads: Vec<Arc<dyn Workload>> = vec![
+                MapChanges::setup(&cluster).await?,
+                Audited::setup(&cluster).await?,
+                ListAppend::setup(&cluster).await?,
+                MessageQueues::setup(&cluster).await?,
+            ];
+            Ok(workloads)
+        })
+    }))
+}
 
 /// A scenario or a canary by its name.
 pub fn find(name: &str) -> Option<&'static Scenario> {

@@ -6,6 +6,7 @@ use lazuli_engine::Settings as EngineSettings;
 
 use crate::clock::ClockFaults;
 use crate::faults::{Planted, StoreFaults};
+use crate::points::Sabotage;
 use crate::random::Seeded;
 
 #[derive(Clone, Debug)]
@@ -28,6 +29,8 @@ pub struct Settings {
     pub store_faults: bool,
     /// A bug in the stores of shards that must be found.
     pub planted: Planted,
+    /// A point at which work is stopped.
+    pub sabotage: Option<Sabotage>,
     pub engine: EngineSettings,
 }
 
@@ -47,6 +50,7 @@ impl Settings {
             clock: ClockFaults { skew_ms_max, jump_every },
             store_faults: random.chance(700),
             planted: Planted::Nothing,
+            sabotage: None,
             engine: EngineSettings {
                 batch_transactions: *random.pick(&[1, 2, 512]),
                 fan_out_parallel: random.between(1, 4) as usize,
@@ -63,6 +67,18 @@ impl Settings {
     #[must_use]
     pub fn crowded(self) -> Self {
         Self { shards: 1, partitions: 1, clients: 6, rounds: 30, think_micros: 0, ..self }
+    }
+
+    /// The same on several shards, so that there is somewhere to move to.
+    #[must_use]
+    pub fn spread(self) -> Self {
+        Self { shards: self.shards.max(2), ..self }
+    }
+
+    /// The same on several shards, with a point at which work is stopped.
+    #[must_use]
+    pub fn sabotaged(self, random: &Seeded) -> Self {
+        Self { sabotage: Some(Sabotage::draw(random)), ..self.spread() }
     }
 
     #[must_use]

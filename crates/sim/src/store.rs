@@ -30,7 +30,8 @@ impl SimStore {
     pub fn open(disk: &Disk, process: &Process, faults: StoreFaults) -> Self {
         let world = process.world();
         let (committer, entries) = mpsc::unbounded_channel();
-        let (disk, weather) = (disk.clone(), Arc::new(Weather::new(world, faults)));
+        let (disk, weather) =
+            (disk.clone(), Arc::new(Weather::new(world, faults, disk.out_until.clone())));
         let task = Committer {
             disk: disk.clone(),
             weather: weather.clone(),

@@ -6,6 +6,7 @@
 //! Invariant: no other file in core touches the ambient clock, random source or runtime (`crates/core/clippy.toml`).
 
 pub mod ids;
+pub mod points;
 pub mod real;
 
 use std::future::Future;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use ids::{Id, Ids};
+pub use points::Points;
 
 /// A future behind a pointer, as trait objects return it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -50,11 +52,18 @@ pub struct Env {
     pub random: Arc<dyn Random>,
     pub spawn: Arc<dyn Spawn>,
     pub ids: Arc<Ids>,
+    pub points: Arc<dyn Points>,
 }
 
 impl Env {
     pub fn new(clock: Arc<dyn Clock>, random: Arc<dyn Random>, spawn: Arc<dyn Spawn>) -> Self {
         let ids = Arc::new(Ids::new(clock.clone(), random.clone()));
-        Self { clock, random, spawn, ids }
+        Self { clock, random, spawn, ids, points: Arc::new(points::Unwatched) }
+    }
+
+    /// The same, with somebody who hears where durable work has come to.
+    #[must_use]
+    pub fn watched(self, points: Arc<dyn Points>) -> Self {
+        Self { points, ..self }
     }
 }

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use lazuli_engine::MoveOptions;
 use lazuli_env::BoxFuture;
 use lazuli_shardmap::catalog::Entry;
+use lazuli_shardmap::layout::{self, Space};
 use lazuli_shardmap::manager::Known;
 use lazuli_shardmap::route::{virtual_routes, virtual_shards};
 use lazuli_shardmap::{MapKind, Move, Partition, PartitionState};
@@ -18,7 +19,7 @@ use lazuli_store::KeyRange;
 use super::{Client, Workload};
 use crate::answer::Answer;
 use crate::checkers::tiles;
-use crate::client::Request;
+use crate::client::{Request, behind_prefix};
 use crate::cluster::{Cluster, Table};
 use crate::ensure;
 use crate::scenario::Found;
@@ -83,6 +84,7 @@ pub(crate) async fn entries(client: &Client, table: &Table) -> Result<Vec<Entry>
 fn cut(client: &Client, table: &Table, partition: &Partition) -> Option<Bytes> {
     match table.kind {
         MapKind::List => None,
+        MapKind::Range if table.shardlets.is_empty() => cut_at_item(client, table, partition),
         MapKind::Range => {
             let span = (table.shardlets.end - table.shardlets.start) as u64;
             let shardlet = table.shardlets.start + client.random.between(0, span) as i64;
@@ -94,6 +96,19 @@ fn cut(client: &Client, table: &Table, partition: &Partition) -> Option<Bytes> {
             virtual_routes(shards.start..at).ok()?.end
         }
     }
+}
+
+/// The bound in front of some shardlet that is there, for tables whose keys are not numbers.
+fn cut_at_item(client: &Client, table: &Table, partition: &Partition) -> Option<Bytes> {
+    let keys = KeyRange::prefix(layout::prefix(table.id, Space::ITEMS));
+    let disks = &client.cluster.disks().shards;
+    let items = disks.iter().flat_map(|disk| disk.items(&keys));
+    let route = |key: Bytes| {
+        let (route, _) = table.kind.split(&table.schema, behind_prefix(&key)).ok()?;
+        partition.routes.contains(route).then(|| Bytes::copy_from_slice(route))
+    };
+    let routes: Vec<Bytes> = items.filter_map(|(key, _)| route(key)).collect();
+    (!routes.is_empty()).then(|| client.random.pick(&routes).clone())
 }
 
 async fn split(client: &Client, table: &Table, partition: &Partition) -> Found {

@@ -41,16 +41,21 @@ impl Engine {
             status.phase = phase;
             (status.pause_predicted.filter(|_| outcome == Outcome::Arrived), status.bytes)
         };
+        let points = &self.env.points;
         if outcome == Outcome::Cancelled {
             self.forget_written_down(moving).await?;
+            points.reach("move", "forgot what was written down").await;
         }
         for garbage in self.garbage_of(moving, shard).await? {
             self.clean(&garbage).await?;
+            points.reach("move", phase.written()).await;
         }
         let ended_ms = self.env.clock.now_ms();
         let finished = Finished { moving: moving.clone(), outcome, ended_ms, pause, bytes };
         self.remember(&finished).await?;
+        points.reach("move", "remembered").await;
         self.manager.end_move(moving.number).await?;
+        points.reach("move", "ended").await;
         if outcome == Outcome::Cancelled {
             self.moves.counters.cancelled.fetch_add(1, Ordering::Relaxed);
         }

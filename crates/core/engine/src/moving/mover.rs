@@ -229,6 +229,8 @@ impl<'a> Mover<'a> {
         let took = self.engine.env.clock.uptime().saturating_sub(began);
         // The worst lately, so that one quick commit does not make a promise.
         self.commit_time = took.max(self.commit_time * 3 / 4);
+        let phase = status::lock(self.status).phase;
+        self.engine.env.points.reach("move", phase.written()).await;
         Ok(())
     }
 

@@ -27,6 +27,21 @@ pub enum Phase {
     CleaningUp,
 }
 
+impl Phase {
+    /// What is durable when the leader has written something in this phase, as the name of a point.
+    pub(super) fn written(self) -> &'static str {
+        match self {
+            Self::Waiting => "waited",
+            Self::Copying => "copied a part",
+            Self::CatchingUp => "caught up a part",
+            Self::Verifying => "verified",
+            Self::Fenced => "brought the rest",
+            Self::Retiring => "retired a part",
+            Self::CleaningUp => "cleaned a part",
+        }
+    }
+}
+
 /// A move as an operator sees it.
 #[derive(Clone, Debug)]
 pub struct MoveStatus {

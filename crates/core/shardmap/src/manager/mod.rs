@@ -98,6 +98,7 @@ impl Manager {
             match self.catalog.change(&change).await {
                 Ok((output, None)) => return Ok(output),
                 Ok((output, Some(operation))) => {
+                    self.env.points.reach(&operation.name, "decided").await;
                     self.finish(&operation).await?;
                     return Ok(output);
                 }
@@ -135,7 +136,9 @@ impl Manager {
         let steps = self.apply(operation, None).await;
         let place = || format!("operation {} ({})", operation.number, operation.name);
         steps.map_err(|error| error.context(place()))?;
-        self.conclude(operation.number).await
+        self.conclude(operation.number).await?;
+        self.env.points.reach(&operation.name, "concluded").await;
+        Ok(())
     }
 
     /// The third step. Does nothing if somebody has done it.
@@ -156,7 +159,7 @@ impl Manager {
             let local = self.local(shard)?;
             let change = self.local_change(operation, shard).await?;
             match local.apply(&change).await {
-                Ok(()) => {}
+                Ok(()) => self.env.points.reach(&operation.name, "taken by a shard").await,
                 // Refused for being late, while the catalog knows it no more: others have finished it.
                 Err(error) if error.code() == "operation-stale" => {
                     let snapshot = self.catalog.snapshot();

@@ -48,12 +48,12 @@ fn turn(draft: &mut Draft, moving: Move, before: &Partition, stage: MoveStage) -
     draft.put_move(&after);
     // A partition that nobody can write to needs no fence.
     if before.state.is_moving() {
-        let state = match stage {
-            MoveStage::Fenced => PartitionState::Fenced,
-            _ => PartitionState::Sending,
+        let (name, state) = match stage {
+            MoveStage::Fenced => ("fence", PartitionState::Fenced),
+            _ => ("reopen", PartitionState::Sending),
         };
         let turned = Partition { state, epoch: before.epoch.next(), ..before.clone() };
-        let mut operation = step("fence", before.container);
+        let mut operation = step(name, before.container);
         replace(&mut operation, before, turned, Some(after.token));
         draft.begin(operation)?;
     }
