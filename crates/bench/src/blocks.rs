@@ -13,6 +13,8 @@ use lazuli_store::{Error, Result};
 use lazuli_store_blocks::{BlockFiles, Durability};
 use tokio::runtime::Runtime;
 
+use crate::figures::median;
+
 /// Bytes per second are at least this share of what plain files give.
 pub const SHARE_LEAST: f64 = 0.75;
 
@@ -82,12 +84,6 @@ impl fmt::Display for Report {
         }
         write!(f, "share at least {SHARE_LEAST}")
     }
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// Runs everything in `folder`, which must be on the disk that counts.

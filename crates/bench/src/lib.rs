@@ -3,6 +3,8 @@
 
 pub mod blocks;
 pub mod compare;
+mod figures;
+pub mod history;
 pub mod queues;
 pub mod shardmap;
 pub mod store;
@@ -31,4 +33,13 @@ pub fn measure<Report: Display>(
             ExitCode::FAILURE
         }
     }
+}
+
+/// Runs a benchmark that is asynchronous, on two threads.
+pub fn in_runtime<T>(
+    work: impl Future<Output = lazuli_store::Result<T>>,
+) -> lazuli_store::Result<T> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.map_err(|error| lazuli_store::Error::internal("no-runtime", error))?.block_on(work)
 }

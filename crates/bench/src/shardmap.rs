@@ -19,6 +19,8 @@ use lazuli_shardmap::{
 };
 use lazuli_store::{KeyRange, Result};
 
+use crate::figures::resident_bytes;
+
 /// A lookup must take less at the median.
 pub const LOOKUP_NS_MAX: f64 = 1_000.0;
 /// An entry must take less beyond its key: the one of a list entry, the two bounds of a range.
@@ -188,13 +190,6 @@ fn build(subject: &Subject) -> Result<(Map, Option<f64>)> {
     let grown = before.zip(after).map(|(before, after)| after.saturating_sub(before));
     let beyond = grown.map(|grown| (grown as f64 - keys as f64) / subject.partitions.len() as f64);
     Ok((map, beyond))
-}
-
-/// The memory that the process has, as Linux says it.
-fn resident_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
 async fn measure(

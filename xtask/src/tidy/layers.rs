@@ -21,6 +21,7 @@ const STORE: &str = "crates/core/store";
 const SHARDMAP: &str = "crates/core/shardmap";
 const BALANCE: &str = "crates/core/balance";
 const ENGINE: &str = "crates/core/engine";
+const HISTORY: &str = "crates/core/history";
 const SHAPES: &str = "crates/core/shapes";
 const STORES: &str = "crates/stores/";
 const WIRE: &str = "crates/wire/";
@@ -63,6 +64,12 @@ const LAYERS: &[Layer] = &[
         why: "the engine orders writes and knows no data model and no protocol",
     },
     Layer {
+        folder: HISTORY,
+        may_name: &[ENGINE, STORE],
+        tests_may_name: &[SHARDMAP, ENV],
+        why: "the history keeps what the engine counts; when it looks and who asks is above it",
+    },
+    Layer {
         folder: SHAPES,
         may_name: &[ENGINE],
         tests_may_name: &[SHARDMAP, STORE, ENV],
@@ -88,7 +95,9 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         folder: APP,
-        may_name: &[APP, FRONTS, STORES, SHAPES, ENGINE, BALANCE, SHARDMAP, STORE, ENV, WIRE],
+        may_name: &[
+            APP, FRONTS, STORES, SHAPES, HISTORY, ENGINE, BALANCE, SHARDMAP, STORE, ENV, WIRE,
+        ],
         tests_may_name: &[],
         why: "the application is the wiring of all the rest",
     },
@@ -100,7 +109,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         folder: BENCH,
-        may_name: &[SHAPES, ENGINE, SHARDMAP, STORE, ENV, STORES, WIRE, TRIAL],
+        may_name: &[SHAPES, HISTORY, ENGINE, SHARDMAP, STORE, ENV, STORES, WIRE, TRIAL],
         tests_may_name: &[],
         why: "benchmarks measure core and stores from inside, fronts and the server over the wire",
     },

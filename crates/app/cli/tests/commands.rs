@@ -5,8 +5,9 @@
 mod program;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use program::{ACCOUNT, PUBLISHED_KEY, Server, lazuli, run, stderr, stdout};
+use program::{ACCOUNT, PUBLISHED_KEY, Server, ask, lazuli, run, stderr, stdout};
 use serde_json::Value;
 
 const TABLES: &str = "/devstoreaccount1/Tables";
@@ -71,6 +72,54 @@ fn maps_and_partitions_are_shown_with_their_figures() {
     let expected = "error: there is no map nothing (not-found)\n\
                     hint: `lazuli map list` lists those there are\n";
     assert_eq!(stderr(&refused), expected);
+}
+
+#[test]
+fn the_history_of_everything_a_map_and_a_partition_is_served_in_three_steps() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    create_table(&server);
+    let token = std::fs::read_to_string(folder.path().join("lazuli-data/admin-token")).unwrap();
+    let authorization = format!("Bearer {}", token.trim());
+    let headers = [("authorization", authorization.as_str())];
+    let get = |path: &str| ask(&server.endpoint("admin"), "GET", path, &headers, "");
+    let listed = server.json(&["partition", "list"]);
+    let id = listed["partitions"][0]["id"].as_u64().unwrap();
+    let map = listed["partitions"][0]["map"].as_str().unwrap().replace('/', "%2F");
+    let own = format!("/v1/partitions/{id}/history");
+    // A step is over when its ten seconds are; what was written before it has to be in one.
+    let points = loop {
+        let (status, body) = get(&own);
+        assert_eq!(status, 200, "{body}");
+        let series: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!((&series["step"], &series["step_ms"]), (&"10s".into(), &10_000.into()));
+        match series["points"].as_array().unwrap().clone() {
+            points if points.is_empty() => std::thread::sleep(Duration::from_millis(100)),
+            points => break points,
+        }
+    };
+    let sum: u64 = points.iter().map(|point| point["writes"].as_u64().unwrap()).sum();
+    assert_eq!(sum, 10, "{points:?}");
+    assert_eq!(points.last().unwrap()["items"], 10);
+    assert!(points.iter().any(|point| point["write_p99_us"].as_u64() > Some(0)), "{points:?}");
+    let of_map = serde_json::from_str::<Value>(&get(&format!("/v1/maps/{map}/history")).1).unwrap();
+    assert_eq!(of_map["points"].as_array().unwrap().last(), points.last());
+    for step in ["10s", "1m", "10m"] {
+        let (status, body) = get(&format!("/v1/history?step={step}"));
+        assert_eq!(status, 200, "{body}");
+        assert!(body.contains(&format!("\"step\":\"{step}\"")), "{body}");
+    }
+    for (path, status) in [
+        (own.clone() + "?step=1h", 400),
+        ("/v1/partitions/999999/history".to_owned(), 404),
+        ("/v1/maps/nothing/history".to_owned(), 404),
+    ] {
+        assert_eq!(get(&path).0, status, "{path}");
+    }
+    let metrics = get("/metrics").1;
+    for name in ["lazuli_partition_write_p99_seconds{", "lazuli_history_partitions 1\n"] {
+        assert!(metrics.contains(name), "{name} in {metrics}");
+    }
 }
 
 #[test]

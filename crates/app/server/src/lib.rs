@@ -19,6 +19,7 @@ pub mod logging;
 mod metrics;
 pub mod registry;
 mod running;
+mod sampler;
 pub mod secret;
 mod serve;
 pub mod settings;

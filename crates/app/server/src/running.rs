@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use lazuli_engine::Engine;
+use lazuli_history::Recorder;
 use lazuli_http::Door;
 use lazuli_shapes::blob::Blobs;
 use lazuli_shardmap::catalog::Catalog;
@@ -25,6 +26,7 @@ pub(crate) struct Running {
     pub(crate) durability: Durability,
     pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) engine: Arc<Engine>,
+    pub(crate) history: Arc<Recorder>,
     pub(crate) host: Arc<Host>,
     pub(crate) blobs: Blobs,
     pub(crate) files: BlockFiles,

@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use lazuli_history::Recorder;
 use lazuli_http::{Door, Request, Response, Stop, Stopper, Tls, serve, stopper};
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
@@ -22,7 +23,7 @@ use crate::metrics::Requests;
 use crate::registry::Registry;
 use crate::running::Running;
 use crate::settings::{Settings, TlsMode};
-use crate::{tls, token};
+use crate::{sampler, tls, token};
 
 /// Connections of the admin API at the same time.
 const ADMIN_CONNECTIONS_MAX: usize = 64;
@@ -34,7 +35,8 @@ pub struct Server {
     endpoints: Vec<Endpoint>,
     stopper: Stopper,
     serving: JoinSet<()>,
-    keeping: JoinHandle<()>,
+    /// What runs beside the requests: it may be cut off at any moment.
+    beside: Vec<JoinHandle<()>>,
     core: Core,
     folder: Folder,
 }
@@ -65,6 +67,7 @@ impl Server {
             durability: settings.durability,
             endpoints: gates().flat_map(Gate::endpoints).collect(),
             engine: core.engine.clone(),
+            history: Arc::new(Recorder::new(core.engine.clone(), settings.history_partitions_max)),
             host: core.host.clone(),
             blobs: core.blobs.clone(),
             files: core.files.clone(),
@@ -76,7 +79,10 @@ impl Server {
         core.engine.start();
         let (blobs, files) = (core.blobs.clone(), core.files.clone());
         let keeper = Keeper { blobs, files, removed: running.removed.clone() };
-        let keeping = keeper.start(settings.blob_collect_interval);
+        let beside = vec![
+            keeper.start(settings.blob_collect_interval),
+            sampler::start(running.history.clone()),
+        ];
         let (stopper, stop) = stopper();
         let mut serving = JoinSet::new();
         let endpoints = running.endpoints.clone();
@@ -87,7 +93,7 @@ impl Server {
         let api = Arc::new(Admin::new(running, token));
         admin.open(&mut serving, &stop, move |request| api.clone().handle(request));
         announce(&settings, &folder, &endpoints)?;
-        Ok(Self { endpoints, stopper, serving, keeping, core, folder })
+        Ok(Self { endpoints, stopper, serving, beside, core, folder })
     }
 
     pub fn endpoints(&self) -> &[Endpoint] {
@@ -99,9 +105,11 @@ impl Server {
         self.stopper.stop();
         while self.serving.join_next().await.is_some() {}
         AdminFile::remove(self.folder.path());
-        // What it was about to remove is removed after the next start.
-        self.keeping.abort();
-        let _ = self.keeping.await;
+        // What was about to be removed is removed after the next start.
+        for task in self.beside {
+            task.abort();
+            let _ = task.await;
+        }
         self.core.close().await;
     }
 }

@@ -1,10 +1,10 @@
 //! What a run found, as a table with a verdict.
 
 use std::fmt;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::OPEN_MS_MAX;
+use crate::figures::{cpu_time, median};
 
 pub(super) type Count = u32;
 
@@ -23,19 +23,6 @@ impl Round {
         let per_second = f64::from(count) / start.elapsed().as_secs_f64();
         Self { per_second, count, cpu: cpu_time().saturating_sub(cpu) }
     }
-}
-
-/// The processor time of this process so far, without the engine's background workers: they work off what either of the
-/// two has left. Zero where the system does not say.
-fn cpu_time() -> Duration {
-    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return Duration::ZERO };
-    let time = |folder: &Path| {
-        let name = std::fs::read_to_string(folder.join("comm")).ok()?;
-        let times = std::fs::read_to_string(folder.join("schedstat")).ok()?;
-        let nanos = times.split(' ').next()?.parse().ok()?;
-        (!name.starts_with("fjall")).then_some(Duration::from_nanos(nanos))
-    };
-    threads.filter_map(|thread| time(&thread.ok()?.path())).sum()
 }
 
 /// One figure: the rounds of both.
@@ -111,10 +98,4 @@ fn verdict(met: bool) -> &'static str {
 
 fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1_000.0
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }

@@ -75,6 +75,11 @@ impl<'a> Batch<'a> {
                 turn.since_count = None;
             }
         }
+        for (partition, turn) in &self.partitions {
+            if let Some(counts) = &turn.counts {
+                partition.note_size(counts.size());
+            }
+        }
         for (job, outcome) in outcomes {
             // Also a refusal rests on what the batch wrote before it, so it stands only if the batch does.
             job.answer(committed.clone().and(outcome));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use lazuli_env::Env;
@@ -20,11 +21,12 @@ use crate::hot_end::{HotEnd, Watches};
 use crate::lane::{Job, Routed, TypedJob, submit};
 use crate::limits::{FENCE_WAIT_MAX, TRANSACTION_PARTITIONS_MAX};
 use crate::moving::Moves;
+use crate::partition::LivePartition;
 use crate::shard::LiveShard;
 use crate::shards::Shards;
 use crate::troubles::{Trouble, Troubles};
 use crate::tx::Transaction;
-use crate::view::View;
+use crate::view::{Timing, View};
 
 /// Where a slice of a container is.
 pub(crate) struct Place {
@@ -127,11 +129,11 @@ impl Engine {
         let partition = shard.partition(placed.partition);
         let now = self.env.clock.uptime();
         partition.charge(container.policies.throughput, transaction.cost(), now)?;
-        partition.count_write(route);
         let routed = Routed { epoch: placed.epoch, records_changes: container.policies.changes };
         let (job, answer) = TypedJob::pair(transaction, routed);
         submit(&shard, &partition, job)?;
         let answer = answer.await.map_err(|_| stopped())?;
+        self.count_write(&answer, [(&partition, route)], now);
         if is_fenced(&answer) {
             self.wait_for_fence(&shard, [(placed.partition, placed.epoch)]).await;
         }
@@ -185,24 +187,44 @@ impl Engine {
             return Err(Error::too_large("too-many-partitions", message));
         }
         let mut records_changes = false;
+        let mut asked = Vec::with_capacity(targets.len());
         let now = self.env.clock.uptime();
         for ((container, route), (_, placed)) in targets.iter().zip(places) {
             let policies = &self.router.container(*container).await?.policies;
             records_changes |= policies.changes;
             let partition = shard.partition(placed.partition);
             partition.charge(policies.throughput, transaction.cost(), now)?;
-            partition.count_write(route);
+            asked.push((partition, route));
         }
         let routed = Routed { epoch: Epoch::FIRST, records_changes };
         let (job, answer) = TypedJob::pair(transaction, routed);
         let run = run_in_turns(shard.clone(), partitions.clone(), job);
         self.env.spawn.spawn("transaction over partitions", Box::pin(run));
         let answer = answer.await.map_err(|_| stopped())?;
+        self.count_write(&answer, asked.iter().map(|(one, route)| (one, &route[..])), now);
         if is_fenced(&answer) {
             self.wait_for_fence(&shard, partitions).await;
         }
         let done = self.heard(shard_id, answer)?;
         Ok(done.output)
+    }
+
+    /// Counts a write and how long it took, unless it has only begun: what was sent elsewhere is tried again there.
+    fn count_write<'a, T>(
+        &self,
+        answer: &Result<T>,
+        asked: impl IntoIterator<Item = (&'a Arc<LivePartition>, &'a [u8])>,
+        began: Duration,
+    ) {
+        if answer.as_ref().is_err_and(Error::is_moved) {
+            return;
+        }
+        let timed = self.settings.latencies;
+        let took = timed.then(|| self.env.clock.uptime().saturating_sub(began));
+        for (partition, route) in asked {
+            partition.count_write(route);
+            took.into_iter().for_each(|took| partition.time_write(took));
+        }
     }
 
     /// Where a fence has refused a write: waits until it has gone, for a bounded time, so that whoever asks the catalog
@@ -238,11 +260,28 @@ impl Engine {
         placed: Placed,
         cost: u32,
     ) -> Result<View> {
-        let view = self.view_at(container, &placed)?;
+        let mut view = self.view_at(container, &placed)?;
         let partition = self.shard(placed.shard)?.partition(placed.partition);
         let throughput = self.router.container(container).await?.policies.throughput;
-        partition.charge(throughput, cost, self.env.clock.uptime())?;
+        let now = self.env.clock.uptime();
+        partition.charge(throughput, cost, now)?;
         partition.count_read(route);
+        view.timing = self.timing(partition, now);
+        Ok(view)
+    }
+
+    /// Measures a read of a partition that began at this time.
+    fn timing(&self, partition: Arc<LivePartition>, began: Duration) -> Option<Timing> {
+        let clock = self.env.clock.clone();
+        self.settings.latencies.then(|| Timing { partition, clock, began })
+    }
+
+    /// A snapshot of a partition for a read of many of its keys.
+    pub(crate) fn view_to_scan(&self, container: ContainerId, placed: &Placed) -> Result<View> {
+        let mut view = self.view_at(container, placed)?;
+        let partition = self.shard(placed.shard)?.partition(placed.partition);
+        partition.count_scan();
+        view.timing = self.timing(partition, self.env.clock.uptime());
         Ok(view)
     }
 
@@ -256,7 +295,7 @@ impl Engine {
             return Err(Error::moved("the partition belongs to another container"));
         }
         let now_ms = self.env.clock.now_ms();
-        Ok(View { partition: placed.partition, held, reader, now_ms })
+        Ok(View { partition: placed.partition, held, reader, now_ms, timing: None })
     }
 
     /// All partitions that hold some of these routes, in the order of routes.

@@ -291,7 +291,7 @@ impl Engine {
     ) -> Vec<Result<RowPage<S::Row>>> {
         let questions = places.iter().map(|place| {
             let question: BoxFuture<'_, _> = Box::pin(async move {
-                let view = self.view_at(container, &place.placed)?;
+                let view = self.view_to_scan(container, &place.placed)?;
                 scan.page(&view, after, limit).await
             });
             question

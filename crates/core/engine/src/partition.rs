@@ -1,7 +1,7 @@
 //! A partition while it is in use: its lane, its budget, its counters.
 
 use std::sync::Mutex;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use lazuli_shardmap::PartitionId;
@@ -10,7 +10,8 @@ use lazuli_store::{Error, Kind, Result};
 use crate::hot::{HotKey, HotKeys};
 use crate::lane::Lane;
 use crate::meter::Budget;
-use crate::stats::{Counts, PartitionStats, Traffic};
+use crate::sample::Sample;
+use crate::stats::{Counts, PartitionStats, Size, Traffic};
 
 /// Made on the first request, let go when many others are in use and this one is idle.
 pub(crate) struct LivePartition {
@@ -19,6 +20,18 @@ pub(crate) struct LivePartition {
     traffic: Traffic,
     hot: Mutex<HotKeys>,
     budget: Mutex<Option<Budget>>,
+    /// What it holds as of the last commit; none until one was made or its figures were read.
+    size: Mutex<Option<Size>>,
+    told: Mutex<Told>,
+}
+
+/// What samples have told so far.
+#[derive(Default)]
+struct Told {
+    reads: u64,
+    writes: u64,
+    throttled: u64,
+    size: Option<Size>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -34,6 +47,8 @@ impl LivePartition {
             traffic: Traffic::default(),
             hot: Mutex::default(),
             budget: Mutex::default(),
+            size: Mutex::default(),
+            told: Mutex::default(),
         }
     }
 
@@ -42,9 +57,57 @@ impl LivePartition {
         lock(&self.hot).count(route);
     }
 
+    /// A read of many keys, none of which is hot for it.
+    pub(crate) fn count_scan(&self) {
+        Traffic::count(&self.traffic.reads);
+    }
+
     pub(crate) fn count_write(&self, route: &[u8]) {
         Traffic::count(&self.traffic.writes);
         lock(&self.hot).count(route);
+    }
+
+    pub(crate) fn time_read(&self, took: Duration) {
+        self.traffic.read_times.note(took);
+    }
+
+    pub(crate) fn time_write(&self, took: Duration) {
+        self.traffic.write_times.note(took);
+    }
+
+    /// What it holds now.
+    pub(crate) fn note_size(&self, size: Size) {
+        *lock(&self.size) = Some(size);
+    }
+
+    /// What was asked of it since the last sample, if anything was.
+    pub(crate) fn sample(&self) -> Option<Sample> {
+        let mut told = lock(&self.told);
+        let since = |counter: &AtomicU64, told: &mut u64| {
+            let now = counter.load(Ordering::Relaxed);
+            now.saturating_sub(std::mem::replace(told, now))
+        };
+        let reads = since(&self.traffic.reads, &mut told.reads);
+        let writes = since(&self.traffic.writes, &mut told.writes);
+        let throttled = since(&self.traffic.throttled, &mut told.throttled);
+        let size = *lock(&self.size);
+        let size = size.filter(|_| std::mem::replace(&mut told.size, size) != size);
+        let read_times = self.traffic.read_times.take();
+        let write_times = self.traffic.write_times.take();
+        let is_quiet = reads + writes + throttled + read_times.count() + write_times.count() == 0;
+        if is_quiet && size.is_none() {
+            return None;
+        }
+        Some(Sample {
+            partition: self.id,
+            held: None,
+            size,
+            reads,
+            writes,
+            throttled,
+            read_times,
+            write_times,
+        })
     }
 
     /// Takes the cost of a request from the budget, or refuses it with the time after which to come again.

@@ -46,6 +46,7 @@ pub(crate) async fn recount(shard: &Arc<LiveShard>, id: PartitionId) -> Result<C
     txn.commit(vec![Write::Put(Counts::key(id), counts.encode())]).await?;
     turn.counts = Some(counts);
     turn.counted_under = held.guard;
+    partition.note_size(counts.size());
     Ok(counts)
 }
 
@@ -84,6 +85,13 @@ impl Engine {
             }
         }
         outcome
+    }
+
+    /// Has a partition counted in the background.
+    pub fn count_soon(&self, id: PartitionId, on: ShardId) {
+        if let Ok(shard) = self.shards.get(on) {
+            shard.note_inexact(id);
+        }
     }
 
     /// The figures of one partition, counted first if nobody has yet.

@@ -18,6 +18,8 @@ pub struct Settings {
     pub moves_at_once: usize,
     /// How often catalog and local maps are compared.
     pub reconcile_interval: Duration,
+    /// Whether requests are timed. Off only to measure what it costs.
+    pub latencies: bool,
 }
 
 impl Default for Settings {
@@ -30,6 +32,7 @@ impl Default for Settings {
             job_interval: Duration::from_secs(1),
             moves_at_once: 4,
             reconcile_interval: Duration::from_secs(30),
+            latencies: true,
         }
     }
 }

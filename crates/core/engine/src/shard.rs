@@ -100,8 +100,8 @@ impl LiveShard {
 
     /// The partitions with the most requests since they were warmed up, at most `most` of them.
     pub async fn busiest_partitions(&self, most: usize) -> Result<Vec<PartitionStats>> {
-        let warm: Vec<_> = lock(&self.warm).values().cloned().collect();
-        let mut stats: Vec<_> = warm.iter().map(|one| one.stats(Counts::default())).collect();
+        let mut stats: Vec<_> =
+            self.warm().iter().map(|one| one.stats(Counts::default())).collect();
         stats.sort_by_key(|one| (std::cmp::Reverse(one.reads + one.writes), one.partition));
         stats.truncate(most);
         let snapshot = self.store.snapshot();
@@ -128,12 +128,29 @@ impl LiveShard {
             return partition.clone();
         }
         if warm.len() >= PARTITIONS_WARM_MAX {
-            // Nobody else holds an idle partition, and under this lock nobody can begin to.
-            warm.retain(|_, held| Arc::strong_count(held) > 1 || !held.lane.is_idle());
+            warm.retain(|_, held| !is_unused(held));
         }
         let partition = Arc::new(LivePartition::new(id));
         warm.insert(id, partition.clone());
         partition
+    }
+
+    /// The partitions in use.
+    pub(crate) fn warm(&self) -> Vec<Arc<LivePartition>> {
+        lock(&self.warm).values().cloned().collect()
+    }
+
+    /// Lets go of partitions, unless somebody uses them right now.
+    pub(crate) fn let_go(&self, gone: &[PartitionId]) {
+        if gone.is_empty() {
+            return;
+        }
+        let mut warm = lock(&self.warm);
+        for id in gone {
+            if warm.get(id).is_some_and(is_unused) {
+                warm.remove(id);
+            }
+        }
     }
 
     /// Remembers that the figures of a partition are estimates.
@@ -203,7 +220,12 @@ impl LiveShard {
     }
 }
 
-fn partition_of(key: &[u8]) -> Result<PartitionId> {
+/// Nobody else holds an idle partition, and under the lock of those in use nobody can begin to.
+fn is_unused(partition: &Arc<LivePartition>) -> bool {
+    Arc::strong_count(partition) == 1 && partition.lane.is_idle()
+}
+
+pub(crate) fn partition_of(key: &[u8]) -> Result<PartitionId> {
     let (_, _, rest) = layout::split(key).unwrap_or((ContainerId::SYSTEM, Space::STATS, &[]));
     match rest.try_into() {
         Ok(bytes) => Ok(PartitionId(u64::from_be_bytes(bytes))),

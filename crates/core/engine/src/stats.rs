@@ -11,6 +11,7 @@ use lazuli_store::{Error, Result};
 
 use crate::hot::HotKey;
 use crate::item::Item;
+use crate::latency::LatencyCounters;
 use crate::lsn::Lsn;
 
 /// What one transaction adds to a partition.
@@ -50,9 +51,20 @@ pub struct Counts {
     pub exact: bool,
 }
 
+/// What a partition holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Size {
+    pub items: u64,
+    pub bytes: u64,
+}
+
 const COUNTS_FORMAT: u8 = 1;
 
 impl Counts {
+    pub(crate) fn size(&self) -> Size {
+        Size { items: self.items, bytes: self.bytes }
+    }
+
     pub(crate) fn key(partition: PartitionId) -> Bytes {
         layout::key(ContainerId::SYSTEM, Space::STATS, &partition.0.to_be_bytes())
     }
@@ -88,6 +100,8 @@ pub(crate) struct Traffic {
     pub(crate) reads: AtomicU64,
     pub(crate) writes: AtomicU64,
     pub(crate) throttled: AtomicU64,
+    pub(crate) read_times: LatencyCounters,
+    pub(crate) write_times: LatencyCounters,
 }
 
 impl Traffic {

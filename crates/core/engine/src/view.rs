@@ -1,14 +1,18 @@
 //! Reads: a snapshot of one partition that its shard held when the snapshot was taken. Reads never enter the lane.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
+use lazuli_env::Clock;
 use lazuli_shardmap::layout::Space;
 use lazuli_shardmap::local::Held;
 use lazuli_shardmap::{ContainerId, PartitionId};
 use lazuli_store::{Direction, Error, KeyRange, Page, PageLimit, Reader, Result};
 
 use crate::item::{Item, ItemKey, keys_of};
+use crate::partition::LivePartition;
 use crate::tx::{ItemPage, page_of_items};
 
 /// An unchanging view of one partition. Keep it short.
@@ -17,6 +21,21 @@ pub struct View {
     pub(crate) held: Held,
     pub(crate) reader: Box<dyn Reader>,
     pub(crate) now_ms: u64,
+    /// Notes for how long the view was in use, when it is let go.
+    pub(crate) timing: Option<Timing>,
+}
+
+/// For how long somebody has read from a partition.
+pub(crate) struct Timing {
+    pub(crate) partition: Arc<LivePartition>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) began: Duration,
+}
+
+impl Drop for Timing {
+    fn drop(&mut self) {
+        self.partition.time_read(self.clock.uptime().saturating_sub(self.began));
+    }
 }
 
 impl View {

@@ -74,7 +74,7 @@ pub(super) async fn partitions(running: &Running, filter: &PartitionFilter) -> R
     Ok(json!({ "partitions": shown, "next": null }))
 }
 
-async fn find(running: &Running, name: &str) -> Result<Container> {
+pub(super) async fn find(running: &Running, name: &str) -> Result<Container> {
     let found = running.catalog().container_named(name).await;
     found.map_err(|error| match error.code() {
         "container-not-found" => Refusal::not_found("map", name, "lazuli map list"),

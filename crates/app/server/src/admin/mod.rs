@@ -4,6 +4,7 @@
 //! code for programs, a sentence for people, and a hint what to do.
 
 mod accounts;
+mod history;
 mod jobs;
 mod maps;
 mod partitions;
@@ -71,10 +72,15 @@ impl Admin {
             }
             Operation::ListMaps => maps::list(running).await?,
             Operation::ShowMap { name } => maps::show(running, &name).await?,
+            Operation::MapHistory { name, step } => history::map(running, &name, step).await?,
             Operation::ListPartitions(filter) => maps::partitions(running, &filter).await?,
             Operation::ChangePartition { id, change } => {
                 partitions::change(running, id, change, &body(request).await?).await?
             }
+            Operation::PartitionHistory { id, step } => {
+                history::partition(running, id, step).await?
+            }
+            Operation::History { step } => history::everything(running, step),
             Operation::DrainShard { name } => partitions::drain(running, &name).await?,
             Operation::ListJobs => jobs::list(running).await?,
             Operation::ShowJob { number } => jobs::show(running, number).await?,

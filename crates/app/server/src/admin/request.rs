@@ -1,5 +1,7 @@
 //! What the admin API can be asked for: one closed enum, matched without `_`. `routes` says by which requests.
 
+use lazuli_history::Step;
+
 /// Everything that can be asked for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Operation {
@@ -21,7 +23,21 @@ pub(super) enum Operation {
     ShowMap {
         name: String,
     },
+    /// The last day of a map's figures.
+    MapHistory {
+        name: String,
+        step: Step,
+    },
     ListPartitions(PartitionFilter),
+    /// The last day of a partition's figures.
+    PartitionHistory {
+        id: u64,
+        step: Step,
+    },
+    /// The last day of the figures of everything.
+    History {
+        step: Step,
+    },
     /// Splits, merges or moves a partition, or changes its state.
     ChangePartition {
         id: u64,

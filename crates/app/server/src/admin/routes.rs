@@ -2,6 +2,7 @@
 //!
 //! A new operation is a variant of `Operation`, a row here, and an entry in `docs/admin-api/openapi.json`.
 
+use lazuli_history::Step;
 use lazuli_http::uri::{Query, percent_decode};
 
 use super::request::{
@@ -55,8 +56,18 @@ pub(super) const ROUTES: &[Route] = &[
     read("/v1/maps/{name}", "show-map", |given| {
         Ok(Operation::ShowMap { name: given.text("name")? })
     }),
+    read("/v1/maps/{name}/history", "map-history", |given| {
+        Ok(Operation::MapHistory { name: given.text("name")?, step: step(given)? })
+    })
+    .taking(&["step"]),
     read("/v1/partitions", "list-partitions", list_partitions)
         .taking(&["map", "shard", "after", "limit"]),
+    read("/v1/partitions/{id}/history", "partition-history", |given| {
+        Ok(Operation::PartitionHistory { id: given.number("id")?, step: step(given)? })
+    })
+    .taking(&["step"]),
+    read("/v1/history", "history", |given| Ok(Operation::History { step: step(given)? }))
+        .taking(&["step"]),
     change("POST", "/v1/partitions/{id}/split", "split-partition", |given| {
         change_partition(given, PartitionChange::Split)
     }),
@@ -204,6 +215,14 @@ impl Given<'_, '_> {
     }
 }
 
+/// How fine a history is asked for; the finest unless said otherwise.
+fn step(given: &Given<'_, '_>) -> Result<Step, NoOperation> {
+    match given.parameter("step") {
+        None => Ok(Step::TenSeconds),
+        Some(name) => Step::of_name(name).ok_or(NoOperation::Parameter("step")),
+    }
+}
+
 fn change_partition(
     given: &Given<'_, '_>,
     change: PartitionChange,
@@ -258,6 +277,14 @@ mod tests {
             Ok(Operation::ChangePartition { id: 7, change: PartitionChange::Move })
         );
         assert_eq!(
+            parse("GET", "/v1/partitions/7/history", "step=10m"),
+            Ok(Operation::PartitionHistory { id: 7, step: Step::TenMinutes })
+        );
+        assert_eq!(
+            parse("GET", "/v1/maps/tables%2Fx/history", ""),
+            Ok(Operation::MapHistory { name: "tables/x".to_owned(), step: Step::TenSeconds })
+        );
+        assert_eq!(
             parse("POST", "/v1/jobs/9/cancel", ""),
             Ok(Operation::SteerJob { number: 9, steer: Steer::Cancel })
         );
@@ -282,6 +309,7 @@ mod tests {
     #[test]
     fn no_parameter_is_passed_over() {
         assert_eq!(parse("GET", "/v1/partitions", "limit=x"), Err(NoOperation::Parameter("limit")));
+        assert_eq!(parse("GET", "/v1/history", "step=1h"), Err(NoOperation::Parameter("step")));
         assert_eq!(parse("GET", "/v1/accounts", "keys=yes"), Err(NoOperation::Parameter("keys")));
         let unknown = NoOperation::UnknownParameter("kes".to_owned());
         assert_eq!(parse("GET", "/v1/accounts", "kes=true"), Err(unknown));

@@ -4,12 +4,16 @@ mod page;
 mod process;
 mod requests;
 
+use lazuli_engine::{PartitionId, ShardId};
+use lazuli_history::Point;
+
 use crate::running::Running;
 use page::Page;
 pub(crate) use requests::Requests;
 
 /// How many partitions of all shards are named: the busiest ones.
 const PARTITIONS_MAX: usize = 50;
+const MICROS_PER_SECOND: f64 = 1e6;
 
 impl Running {
     /// The page of metrics at this moment.
@@ -110,6 +114,42 @@ impl Running {
         }
     }
 
+    /// How long requests took in the last minute, and what the history takes.
+    fn write_latencies(&self, page: &mut Page, named: Vec<(ShardId, PartitionId)>) {
+        type Figure = fn(&Point) -> u64;
+        let families: [(&str, &str, Figure); 4] = [
+            ("lazuli_partition_read_mean_seconds", "Mean time of a read, last minute.", |p| {
+                p.read.mean_us
+            }),
+            ("lazuli_partition_read_p99_seconds", "99 % of reads took less, last minute.", |p| {
+                p.read.p99_us
+            }),
+            ("lazuli_partition_write_mean_seconds", "Mean time of a write, last minute.", |p| {
+                p.write.mean_us
+            }),
+            ("lazuli_partition_write_p99_seconds", "99 % of writes took less, last minute.", |p| {
+                p.write.p99_us
+            }),
+        ];
+        let history = self.history.history();
+        for (name, help, figure) in families {
+            page.family(name, "gauge", help);
+            for (shard, partition) in &named {
+                let Some(lately) = history.lately(*partition) else { continue };
+                let (shard, partition) = (shard.to_string(), partition.to_string());
+                let labels = [("shard", shard.as_str()), ("partition", partition.as_str())];
+                page.sample(name, &labels, figure(&lately) as f64 / MICROS_PER_SECOND);
+            }
+        }
+        let watched = history.partitions() as f64;
+        page.single("lazuli_history_partitions", "gauge", "Partitions with a history.", watched);
+        let help = "Times that a partition in use found no room in the history.";
+        let unwatched = history.unwatched() as f64;
+        page.single("lazuli_history_unwatched_total", "counter", help, unwatched);
+        let bytes = history.bytes() as f64;
+        page.single("lazuli_history_bytes", "gauge", "Memory of the history.", bytes);
+    }
+
     async fn write_partitions(&self, page: &mut Page) {
         type Figure = fn(&lazuli_engine::PartitionStats) -> u64;
         let families: [(&str, &str, &str, Figure); 5] = [
@@ -128,6 +168,8 @@ impl Running {
         }
         busiest.sort_by_key(|(_, stats)| std::cmp::Reverse(stats.reads + stats.writes));
         busiest.truncate(PARTITIONS_MAX);
+        let named = busiest.iter().map(|(shard, stats)| (*shard, stats.partition)).collect();
+        self.write_latencies(page, named);
         for (name, kind, help, figure) in families {
             page.family(name, kind, help);
             for (shard, stats) in &busiest {

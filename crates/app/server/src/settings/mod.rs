@@ -52,6 +52,8 @@ pub struct Settings {
     /// What the Tables front takes; by default what the original takes.
     pub tables: lazuli_tables::Limits,
     pub stop_timeout: Duration,
+    /// How many partitions have a history.
+    pub history_partitions_max: usize,
     pub log: Log,
     pub admin_token: Option<Secret>,
     pub accounts: Option<Vec<Account>>,
@@ -170,6 +172,7 @@ impl Settings {
             queues: queues(&one)?,
             tables: tables(&one)?,
             stop_timeout: one.need("stop-timeout", value::time)?,
+            history_partitions_max: one.need("history-partitions-max", value::count)?,
             log: Log {
                 level: one.need("log-level", |text| value::choice(text, LOG_LEVELS))?,
                 format: one.need("log-format", |text| value::choice(text, LOG_FORMATS))?,

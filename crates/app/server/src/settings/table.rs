@@ -176,6 +176,12 @@ pub const TABLE: &[Row] = &[
         "How often the contents that no blob has any more are looked for and removed",
     ),
     row(
+        "history-partitions-max",
+        "COUNT",
+        Some("10000"),
+        "How many partitions have their last day of figures kept in memory, up to 11 KB each",
+    ),
+    row(
         "log-level",
         "error|warn|info|debug|trace",
         Some("info"),

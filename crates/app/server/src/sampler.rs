@@ -1,0 +1,19 @@
+//! Looks at all partitions every ten seconds, so that there is a history of what they hold and what is asked of them.
+
+use std::sync::Arc;
+
+use lazuli_history::Recorder;
+use tokio::task::JoinHandle;
+
+/// Begins to look, until the task is aborted.
+pub(crate) fn start(recorder: Arc<Recorder>) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(recorder.until_next()).await;
+            if let Err(error) = recorder.record().await {
+                // What was counted is kept; only sizes of partitions that nobody uses are those of before.
+                tracing::warn!(%error, "cannot read the sizes of all partitions yet");
+            }
+        }
+    })
+}

@@ -1,0 +1,207 @@
+//! The history of all partitions: samples in, series out.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use lazuli_engine::{ContainerId, Held, PartitionId, Sample, Size};
+
+use crate::point::{Point, Rates};
+use crate::step::Step;
+use crate::watch::Watch;
+
+/// How many partitions are watched unless told otherwise.
+pub const PARTITIONS_MAX: usize = 10_000;
+/// What an entry of a map takes beside its key and value, at most.
+const ENTRY_BYTES: usize = 16;
+
+pub struct History {
+    partitions_max: usize,
+    watches: BTreeMap<PartitionId, Watch>,
+    began_ms: u64,
+    /// Until when everything was taken.
+    now_ms: u64,
+    /// How often there was no room for a partition that was in use.
+    unwatched: u64,
+}
+
+impl History {
+    /// An empty one that watches so many partitions at most.
+    pub fn new(partitions_max: usize, now_ms: u64) -> Self {
+        let watches = BTreeMap::new();
+        Self { partitions_max, watches, began_ms: now_ms, now_ms, unwatched: 0 }
+    }
+
+    /// Takes what happened since the last call.
+    pub fn take(&mut self, now_ms: u64, samples: &[Sample]) {
+        let now_ms = now_ms.max(self.now_ms);
+        // What is taken a little late belongs to the step that most of it happened in.
+        let middle_ms = now_ms - (now_ms - self.now_ms).min(Step::TenSeconds.ms()) / 2;
+        self.now_ms = now_ms;
+        let mut new = Vec::new();
+        for sample in samples {
+            match self.watches.get_mut(&sample.partition) {
+                Some(watch) => watch.take(middle_ms, sample),
+                // One that is gone is not heard of for the first time.
+                None => new.extend(sample.held.map(|held| (held, sample))),
+            }
+        }
+        self.make_room(new.len(), middle_ms);
+        for (held, sample) in new {
+            match self.watch(sample.partition, held, middle_ms, sample.size) {
+                Some(watch) => watch.take(middle_ms, sample),
+                None => self.unwatched += 1,
+            }
+        }
+        self.watches.values_mut().for_each(|watch| watch.close(now_ms));
+        self.watches.retain(|_, watch| !watch.is_over());
+    }
+
+    /// Takes what partitions hold that nobody may have used: all of them are watched from now on, if there is room.
+    pub fn resize(&mut self, sizes: impl IntoIterator<Item = (PartitionId, Held, Option<Size>)>) {
+        let now_ms = self.now_ms;
+        for (id, held, size) in sizes {
+            let Some(watch) = self.watch(id, held, now_ms, size) else { continue };
+            watch.held = held;
+            watch.ended_ms = None;
+            if let Some(size) = size {
+                watch.resize(size);
+            }
+        }
+    }
+
+    /// Asks of every partition where it is now. Those that are nowhere have ended. Answers whether there are any.
+    pub fn find(&mut self, place: impl Fn(PartitionId, Held) -> Option<Held>) -> bool {
+        let mut any = false;
+        for (id, watch) in self.watches.iter_mut().filter(|(_, watch)| watch.ended_ms.is_none()) {
+            match place(*id, watch.held) {
+                Some(held) => watch.held = held,
+                None => {
+                    watch.ended_ms = Some(self.now_ms);
+                    any = true;
+                }
+            }
+        }
+        any
+    }
+
+    /// The watch of a partition, a new one if there is room.
+    fn watch(
+        &mut self,
+        id: PartitionId,
+        held: Held,
+        at_ms: u64,
+        size: Option<Size>,
+    ) -> Option<&mut Watch> {
+        let is_full = self.watches.len() >= self.partitions_max;
+        if is_full && !self.watches.contains_key(&id) {
+            return None;
+        }
+        Some(self.watches.entry(id).or_insert_with(|| Watch::new(held, at_ms, size)))
+    }
+
+    /// Lets go of those that were quiet for longest, so that so many others fit in.
+    fn make_room(&mut self, wanted: usize, now_ms: u64) {
+        let over = (self.watches.len() + wanted).saturating_sub(self.partitions_max);
+        if over == 0 {
+            return;
+        }
+        let quiet = self.watches.iter().filter(|(_, watch)| watch.heard_ms < now_ms);
+        let mut quiet: Vec<_> = quiet.map(|(id, watch)| (watch.heard_ms, *id)).collect();
+        quiet.sort_unstable();
+        for (_, id) in quiet.into_iter().take(over) {
+            self.watches.remove(&id);
+        }
+    }
+
+    /// The series of one partition, oldest first, every step that is over; none if it is not watched.
+    pub fn partition(&self, id: PartitionId, step: Step) -> Option<Vec<Point>> {
+        Some(self.watches.get(&id)?.series(step, &self.range(step)))
+    }
+
+    /// The sums over those partitions that are wanted.
+    pub fn sum(&self, step: Step, wanted: impl Fn(Held) -> bool) -> Vec<Point> {
+        let range = self.range(step);
+        let quiet = |number| Point { at_ms: step.begin_ms(number), ..Point::default() };
+        let mut sums: Vec<Point> = range.clone().map(quiet).collect();
+        for watch in self.watches.values().filter(|watch| wanted(watch.held)) {
+            for point in watch.series(step, &range) {
+                let at = step.number(point.at_ms) - range.start;
+                sums[at as usize].add(&point);
+            }
+        }
+        sums
+    }
+
+    /// The sums over all partitions of a container.
+    pub fn container(&self, id: ContainerId, step: Step) -> Vec<Point> {
+        self.sum(step, |held| held.container == id)
+    }
+
+    /// Requests per second of a partition over the last minutes, or since it is known; none if it is not watched.
+    pub fn rates(&self, id: PartitionId, minutes: u32) -> Option<Rates> {
+        let watch = self.watches.get(&id)?;
+        let (step, wanted) = match minutes {
+            0..10 => (Step::TenSeconds, minutes.max(1) * 6),
+            _ => (Step::Minute, minutes),
+        };
+        let series = watch.series(step, &self.range(step));
+        let skipped = series.len().saturating_sub(wanted as usize);
+        let mut all = Point::default();
+        series[skipped..].iter().for_each(|point| all.add_traffic(point));
+        let most = u64::from(wanted) * step.ms();
+        let seconds = watch.known_ms(self.now_ms).clamp(step.ms(), most) as f64 / 1_000.0;
+        let rate = |count: u64| count as f64 / seconds;
+        Some(Rates {
+            reads: rate(all.reads),
+            writes: rate(all.writes),
+            throttled: rate(all.throttled),
+        })
+    }
+
+    /// The requests of a partition in the last minute, in one; none if it is not watched.
+    pub fn lately(&self, id: PartitionId) -> Option<Point> {
+        let series = self.partition(id, Step::TenSeconds)?;
+        let last = &series[series.len().saturating_sub(6)..];
+        let mut all = *last.last()?;
+        last[..last.len() - 1].iter().for_each(|point| all.add_traffic(point));
+        Some(all)
+    }
+
+    pub fn is_watched(&self, id: PartitionId) -> bool {
+        self.watches.contains_key(&id)
+    }
+
+    /// Partitions whose size nobody knows, at most so many.
+    pub fn unsized_partitions(&self, most: usize) -> Vec<(PartitionId, Held)> {
+        let unknown = self.watches.iter().filter(|(_, watch)| watch.size.is_none());
+        let alive = unknown.filter(|(_, watch)| watch.ended_ms.is_none());
+        alive.map(|(id, watch)| (*id, watch.held)).take(most).collect()
+    }
+
+    /// How many partitions are watched.
+    pub fn partitions(&self) -> usize {
+        self.watches.len()
+    }
+
+    /// How often there was no room for a partition.
+    pub fn unwatched(&self) -> u64 {
+        self.unwatched
+    }
+
+    /// The memory that all of it takes.
+    pub fn bytes(&self) -> usize {
+        let entry = size_of::<PartitionId>() + ENTRY_BYTES;
+        self.watches.values().map(|watch| entry + watch.bytes()).sum()
+    }
+
+    /// The steps that are over and kept.
+    fn range(&self, step: Step) -> Range<u32> {
+        let end = step.number(self.now_ms);
+        let oldest = end.saturating_sub(step.kept());
+        oldest.max(step.number(self.began_ms)).min(end)..end
+    }
+}
+
+#[cfg(test)]
+#[path = "history_tests.rs"]
+mod tests;

@@ -1,0 +1,98 @@
+//! Takes samples from an engine and keeps them.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use lazuli_engine::{Engine, Held, PartitionId, Size};
+use lazuli_store::Result;
+
+use crate::history::History;
+use crate::step::Step;
+
+/// How many partitions whose size nobody knows are counted between two samples.
+const COUNTED_MAX: usize = 64;
+
+pub struct Recorder {
+    engine: Arc<Engine>,
+    history: Mutex<History>,
+    /// Held by whoever takes a sample; with it, when all sizes were last read.
+    turn: tokio::sync::Mutex<Option<u64>>,
+    /// The time of day when the engine's clock stood at zero: it is read once, so that time never goes back.
+    zero_ms: u64,
+}
+
+impl Recorder {
+    /// Watches so many partitions of an engine at most.
+    pub fn new(engine: Arc<Engine>, partitions_max: usize) -> Self {
+        let clock = &engine.env().clock;
+        let zero_ms = clock.now_ms().saturating_sub(clock.uptime().as_millis() as u64);
+        let mut recorder = Self {
+            engine,
+            history: Mutex::new(History::new(partitions_max, 0)),
+            turn: tokio::sync::Mutex::default(),
+            zero_ms,
+        };
+        recorder.history = Mutex::new(History::new(partitions_max, recorder.now_ms()));
+        recorder
+    }
+
+    /// What is kept, for as long as it takes to look something up.
+    pub fn history(&self) -> MutexGuard<'_, History> {
+        // A panic elsewhere may have left a sample half taken, never a series that cannot be read.
+        self.history.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Takes one sample. Every ten seconds is often enough.
+    pub async fn record(&self) -> Result<()> {
+        let mut sized_ms = self.turn.lock().await;
+        let now_ms = self.now_ms();
+        let samples = self.engine.sample();
+        let is_changed = {
+            let mut history = self.history();
+            history.take(now_ms, &samples);
+            history.find(|id, held| self.place(id, held))
+        };
+        let is_due = sized_ms.is_none_or(|last| now_ms - last >= Step::TenMinutes.ms());
+        if is_due || is_changed {
+            self.read_sizes().await?;
+            *sized_ms = Some(now_ms);
+        }
+        for (id, held) in self.history().unsized_partitions(COUNTED_MAX) {
+            self.engine.count_soon(id, held.shard);
+        }
+        Ok(())
+    }
+
+    /// How long until the next step of ten seconds begins.
+    pub fn until_next(&self) -> std::time::Duration {
+        let step = Step::TenSeconds.ms();
+        std::time::Duration::from_millis(step - self.now_ms() % step)
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.zero_ms + self.engine.env().clock.uptime().as_millis() as u64
+    }
+
+    /// Where a partition is now; where it was, if the shard does not know itself at the moment.
+    fn place(&self, id: PartitionId, last: Held) -> Option<Held> {
+        let Ok(shard) = self.engine.shards().get(last.shard) else { return Some(last) };
+        match shard.local().get(id) {
+            Ok(None) => {}
+            Ok(Some(_)) | Err(_) => return Some(last),
+        }
+        self.engine.shards().all().into_iter().find_map(|shard| {
+            let row = shard.local().get(id).ok()??;
+            Some(Held { shard: shard.id, container: row.container })
+        })
+    }
+
+    async fn read_sizes(&self) -> Result<()> {
+        for shard in self.engine.shards().all() {
+            let sizes = shard.sizes().await?.into_iter();
+            let sizes = sizes.map(|(id, (row, size))| -> (PartitionId, Held, Option<Size>) {
+                (id, Held { shard: shard.id, container: row.container }, size)
+            });
+            self.history().resize(sizes);
+        }
+        Ok(())
+    }
+}
