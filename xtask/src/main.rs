@@ -12,6 +12,7 @@ mod crash;
 mod emulator;
 mod fuzz;
 mod node;
+mod portal;
 mod process;
 mod programs;
 mod python;
@@ -84,6 +85,12 @@ const COMMANDS: &[Command] = &[
         usage: "object-store|rclone",
         what: "a program as users have it, on a server of its own",
         run: programs::run,
+    },
+    Command {
+        name: "portal",
+        usage: "[--only FILE] [--screenshots]",
+        what: "the portal judged in a browser; screenshots for the documents made anew",
+        run: portal::run,
     },
     Command {
         name: "fuzz",

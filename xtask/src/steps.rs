@@ -9,7 +9,9 @@ use std::time::Instant;
 use crate::arguments::Arguments;
 use crate::conformance::Sdk;
 use crate::workspace::{Workspace, cargo};
-use crate::{Failure, Result, conformance, crash, fuzz, process, programs, sim, tidy, tour};
+use crate::{
+    Failure, Result, conformance, crash, fuzz, portal, process, programs, sim, tidy, tour,
+};
 
 /// Seeds that the simulator runs in the test; `cargo xtask sim --seeds N` runs more.
 const SIM_SEEDS: u64 = 300;
@@ -111,6 +113,11 @@ const STEPS: &[Step] = &[
         name: "rclone",
         proves: "rclone brings a tree of 5,000 files to Blobs and back",
         run: programs::rclone,
+    },
+    Step {
+        name: "portal",
+        proves: "a browser gets through the portal, safely and with a screen reader",
+        run: portal::all,
     },
     Step {
         name: "fuzz",

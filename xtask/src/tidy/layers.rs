@@ -26,6 +26,7 @@ const SHAPES: &str = "crates/core/shapes";
 const STORES: &str = "crates/stores/";
 const WIRE: &str = "crates/wire/";
 const FRONTS: &str = "crates/fronts/";
+const PORTAL: &str = "crates/app/portal";
 const APP: &str = "crates/app/";
 const SIM: &str = "crates/sim";
 const BENCH: &str = "crates/bench";
@@ -92,6 +93,12 @@ const LAYERS: &[Layer] = &[
         may_name: &[WIRE, SHAPES, ENGINE],
         tests_may_name: &[SHARDMAP, STORE, ENV],
         why: "a front decodes, makes one call and encodes; it never sees a store or another front",
+    },
+    Layer {
+        folder: PORTAL,
+        may_name: &[WIRE],
+        tests_may_name: &[],
+        why: "the portal knows nothing but what the admin API tells everybody",
     },
     Layer {
         folder: APP,
@@ -250,6 +257,15 @@ mod tests {
         assert_eq!(count(edges, vec![front, package("crates/stores/embedded", vec![])]), 1);
         let front = package("crates/fronts/tables", vec![ours("blobs", false)]);
         assert_eq!(count(edges, vec![front, package("crates/fronts/blobs", vec![])]), 1);
+    }
+
+    #[test]
+    fn the_portal_names_nothing_but_wire() {
+        let portal = |other| package(PORTAL, vec![ours(other, false)]);
+        assert_eq!(count(edges, vec![portal("http"), package("crates/wire/http", vec![])]), 0);
+        assert_eq!(count(edges, vec![portal("engine"), package(ENGINE, vec![])]), 1);
+        let server = package("crates/app/server", vec![]);
+        assert_eq!(count(edges, vec![portal("server"), server]), 1);
     }
 
     #[test]

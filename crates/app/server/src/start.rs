@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use lazuli_history::Recorder;
 use lazuli_http::{Door, Request, Response, Stop, Stopper, Tls, serve, stopper};
+use lazuli_portal::Portal;
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -91,7 +92,8 @@ impl Server {
             gate.open(&mut serving, &stop, move |request| handler(request));
         }
         let api = Arc::new(Admin::new(running, token));
-        admin.open(&mut serving, &stop, move |request| api.clone().handle(request));
+        let portal = Portal::new(api.clone(), admin.address.port(), stop.clone());
+        admin.open(&mut serving, &stop, move |request| api.clone().route(portal.clone(), request));
         announce(&settings, &folder, &endpoints)?;
         Ok(Self { endpoints, stopper, serving, beside, core, folder })
     }

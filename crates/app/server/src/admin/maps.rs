@@ -107,7 +107,7 @@ fn show_container(container: &Container) -> Value {
 }
 
 /// A partition with its figures, as far as its shard answers.
-async fn show_partition(
+pub(super) async fn show_partition(
     running: &Running,
     container: &Container,
     partition: &Partition,
@@ -155,7 +155,7 @@ pub(super) fn show_bounds(
     (start.map(show), routes.end.as_ref().map(show))
 }
 
-fn show_bound(container: &Container, bound: &[u8]) -> String {
+pub(super) fn show_bound(container: &Container, bound: &[u8]) -> String {
     container.kind.print(&container.key, bound)
 }
 

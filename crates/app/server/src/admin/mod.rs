@@ -7,7 +7,10 @@ mod accounts;
 mod history;
 mod jobs;
 mod maps;
+mod overview;
+mod partition;
 mod partitions;
+mod portal;
 mod refusal;
 mod request;
 mod routes;
@@ -43,13 +46,17 @@ impl Admin {
 
     /// Answers one request.
     pub(crate) async fn handle(self: Arc<Self>, request: Request) -> Response {
+        let shown = self.has_token(&request);
+        self.counted(request, shown).await
+    }
+
+    /// Answers and counts one request of somebody who has shown the token, or has not.
+    async fn counted(&self, request: Request, shown: bool) -> Response {
         let began = Instant::now();
         let found = Route::find(request.method.as_str(), &request.path, &request.query);
         let name = found.as_ref().map_or("unknown", |(route, _)| route.name);
         let answered = match found {
-            Ok((route, _)) if route.access != Access::Open && !self.has_token(&request) => {
-                Err(Refusal::token())
-            }
+            Ok((route, _)) if route.access != Access::Open && !shown => Err(Refusal::token()),
             Ok((_, operation)) => self.answer(operation, request).await,
             Err(none) => Err(none.into()),
         };
@@ -64,6 +71,7 @@ impl Admin {
             Operation::Health => return Ok(Response::text(StatusCode::OK, "ok\n")),
             Operation::Metrics => return Ok(metrics(running).await),
             Operation::Status => status::status(running).await?,
+            Operation::Overview => overview::overview(running).await?,
             Operation::ListShards => shards::list(running).await?,
             Operation::AddShard => shards::add(running, &body(request).await?).await?,
             Operation::RemoveShard { name } => shards::remove(running, &name).await?,
@@ -74,6 +82,8 @@ impl Admin {
             Operation::ShowMap { name } => maps::show(running, &name).await?,
             Operation::MapHistory { name, step } => history::map(running, &name, step).await?,
             Operation::ListPartitions(filter) => maps::partitions(running, &filter).await?,
+            Operation::ShowPartition { id } => partition::show(running, id).await?,
+            Operation::FindMiddle { id, by } => partition::middle(running, id, by).await?,
             Operation::ChangePartition { id, change } => {
                 partitions::change(running, id, change, &body(request).await?).await?
             }

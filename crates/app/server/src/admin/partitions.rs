@@ -27,6 +27,17 @@ pub(super) async fn change(
     change: PartitionChange,
     body: &Value,
 ) -> Result<Value> {
+    let (container, partition) = find(running, id).await?;
+    match change {
+        PartitionChange::Split => split(running, &container, &partition, body).await,
+        PartitionChange::Merge => merge(running, &container, &partition).await,
+        PartitionChange::Move => send(running, &container, &partition, body).await,
+        PartitionChange::State => set_state(running, &container, &partition, body).await,
+    }
+}
+
+/// The partition of this id, with its container.
+pub(super) async fn find(running: &Running, id: u64) -> Result<(Container, Partition)> {
     let missing = |error: lazuli_store::Error| match error.code() {
         "partition-not-found" => {
             Refusal::not_found("partition", &id.to_string(), "lazuli partition list")
@@ -35,12 +46,7 @@ pub(super) async fn change(
     };
     let entry = running.catalog().partition(PartitionId(id)).await.map_err(missing)?;
     let container = running.catalog().container(entry.partition.container).await?;
-    match change {
-        PartitionChange::Split => split(running, &container, &entry.partition, body).await,
-        PartitionChange::Merge => merge(running, &container, &entry.partition).await,
-        PartitionChange::Move => send(running, &container, &entry.partition, body).await,
-        PartitionChange::State => set_state(running, &container, &entry.partition, body).await,
-    }
+    Ok((container, entry.partition))
 }
 
 /// `{"at": KEY}`, the key with which the right half begins; `{"isolate": KEY}`, the shardlet that is to be alone; else
@@ -106,13 +112,18 @@ fn bound(container: &Container, route: &Bytes) -> Result<Bytes> {
 /// With the right neighbour.
 async fn merge(running: &Running, container: &Container, left: &Partition) -> Result<Value> {
     let none = || Refusal::bad_request("the partition has no neighbour on its right");
-    let end = left.routes.end.clone().ok_or_else(none)?;
-    let beyond = lazuli_store::KeyRange::new(end, None);
-    let found = running.catalog().partitions_in(container.id, &beyond, 1).await?;
-    let right = found.into_iter().next().ok_or_else(none)?.partition;
+    let right = right_of(running, left).await?.ok_or_else(none)?;
     let merged = running.engine.merge(Known::from(left), Known::from(&right)).await?;
     tracing::info!(left = left.id.0, right = right.id.0, merged = merged.id.0, "merged");
     Ok(json!({ "partition": show(container, &merged) }))
+}
+
+/// The partition with the routes behind those of this one, if there are any.
+pub(super) async fn right_of(running: &Running, left: &Partition) -> Result<Option<Partition>> {
+    let Some(end) = left.routes.end.clone() else { return Ok(None) };
+    let beyond = lazuli_store::KeyRange::new(end, None);
+    let found = running.catalog().partitions_in(left.container, &beyond, 1).await?;
+    Ok(found.into_iter().next().map(|entry| entry.partition))
 }
 
 /// `{"to": SHARD, "shardlet": KEY, "pause_limit_ms": …, "bytes_per_second": …}`: a job. With a shardlet, that one is

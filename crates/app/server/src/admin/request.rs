@@ -1,5 +1,6 @@
 //! What the admin API can be asked for: one closed enum, matched without `_`. `routes` says by which requests.
 
+use lazuli_engine::Middle;
 use lazuli_history::Step;
 
 /// Everything that can be asked for.
@@ -10,6 +11,8 @@ pub(super) enum Operation {
     /// Figures for Prometheus. Need no token: there is nothing secret in them, and only this machine can ask.
     Metrics,
     Status,
+    /// What is kept and what is asked for, summed up.
+    Overview,
     ListShards,
     AddShard,
     RemoveShard {
@@ -29,6 +32,15 @@ pub(super) enum Operation {
         step: Step,
     },
     ListPartitions(PartitionFilter),
+    /// A partition with its figures and its neighbour.
+    ShowPartition {
+        id: u64,
+    },
+    /// Where a partition would be cut into halves.
+    FindMiddle {
+        id: u64,
+        by: Middle,
+    },
     /// The last day of a partition's figures.
     PartitionHistory {
         id: u64,

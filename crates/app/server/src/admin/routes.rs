@@ -2,6 +2,7 @@
 //!
 //! A new operation is a variant of `Operation`, a row here, and an entry in `docs/admin-api/openapi.json`.
 
+use lazuli_engine::Middle;
 use lazuli_history::Step;
 use lazuli_http::uri::{Query, percent_decode};
 
@@ -41,6 +42,7 @@ pub(super) const ROUTES: &[Route] = &[
     open("/healthz", "health", |_| Ok(Operation::Health)),
     open("/metrics", "metrics", |_| Ok(Operation::Metrics)),
     read("/v1/status", "status", |_| Ok(Operation::Status)),
+    read("/v1/overview", "overview", |_| Ok(Operation::Overview)),
     read("/v1/shards", "list-shards", |_| Ok(Operation::ListShards)),
     change("POST", "/v1/shards", "add-shard", |_| Ok(Operation::AddShard)),
     change("DELETE", "/v1/shards/{name}", "remove-shard", |given| {
@@ -62,6 +64,10 @@ pub(super) const ROUTES: &[Route] = &[
     .taking(&["step"]),
     read("/v1/partitions", "list-partitions", list_partitions)
         .taking(&["map", "shard", "after", "limit"]),
+    read("/v1/partitions/{id}", "show-partition", |given| {
+        Ok(Operation::ShowPartition { id: given.number("id")? })
+    }),
+    read("/v1/partitions/{id}/middle", "find-middle", find_middle).taking(&["by"]),
     read("/v1/partitions/{id}/history", "partition-history", |given| {
         Ok(Operation::PartitionHistory { id: given.number("id")?, step: step(given)? })
     })
@@ -230,6 +236,15 @@ fn change_partition(
     Ok(Operation::ChangePartition { id: given.number("id")?, change })
 }
 
+fn find_middle(given: &Given<'_, '_>) -> Result<Operation, NoOperation> {
+    let by = match given.parameter("by") {
+        None | Some("size") => Middle::Size,
+        Some("load") => Middle::Load,
+        Some(_) => return Err(NoOperation::Parameter("by")),
+    };
+    Ok(Operation::FindMiddle { id: given.number("id")?, by })
+}
+
 fn steer(given: &Given<'_, '_>, steer: Steer) -> Result<Operation, NoOperation> {
     Ok(Operation::SteerJob { number: given.number("number")?, steer })
 }
@@ -309,6 +324,8 @@ mod tests {
     #[test]
     fn no_parameter_is_passed_over() {
         assert_eq!(parse("GET", "/v1/partitions", "limit=x"), Err(NoOperation::Parameter("limit")));
+        let by = Err(NoOperation::Parameter("by"));
+        assert_eq!(parse("GET", "/v1/partitions/7/middle", "by=luck"), by);
         assert_eq!(parse("GET", "/v1/history", "step=1h"), Err(NoOperation::Parameter("step")));
         assert_eq!(parse("GET", "/v1/accounts", "keys=yes"), Err(NoOperation::Parameter("keys")));
         let unknown = NoOperation::UnknownParameter("kes".to_owned());

@@ -2,6 +2,7 @@
 
 mod page;
 mod process;
+mod recent;
 mod requests;
 
 use lazuli_engine::{PartitionId, ShardId};
@@ -9,6 +10,7 @@ use lazuli_history::Point;
 
 use crate::running::Running;
 use page::Page;
+pub(crate) use recent::{STEP_S, Step};
 pub(crate) use requests::Requests;
 
 /// How many partitions of all shards are named: the busiest ones.

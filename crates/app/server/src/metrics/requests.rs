@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use super::page::Page;
+use super::recent::Recent;
 
 /// The upper bounds of the histogram's buckets, in seconds.
 const BUCKETS_S: [f64; 12] =
@@ -17,6 +18,7 @@ const BUCKETS_S: [f64; 12] =
 pub(crate) struct Requests {
     counts: Mutex<BTreeMap<(&'static str, &'static str, u16), u64>>,
     durations: Mutex<BTreeMap<(&'static str, &'static str), Durations>>,
+    recent: Recent,
 }
 
 #[derive(Clone, Default)]
@@ -39,10 +41,26 @@ impl Requests {
         let mut counts = self.counts.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         *counts.entry((front, operation, status)).or_default() += 1;
         drop(counts);
+        self.recent.count(front, status);
         let mut durations = self.durations.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let series = durations.entry((front, operation)).or_default();
         series.buckets[bucket] += 1;
         series.sum_s += took_s;
+    }
+
+    /// How many came lately.
+    pub(crate) fn recent(&self) -> &Recent {
+        &self.recent
+    }
+
+    /// What one front answered since the start, by status.
+    pub(crate) fn totals(&self, front: &str) -> BTreeMap<u16, u64> {
+        let counts = self.counts.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut totals = BTreeMap::new();
+        for ((_, _, status), count) in counts.iter().filter(|((one, _, _), _)| *one == front) {
+            *totals.entry(*status).or_default() += count;
+        }
+        totals
     }
 
     pub(super) fn write(&self, page: &mut Page) {

@@ -1,0 +1,30 @@
+//! Forms: the fields that a browser sends with a change, read within limits.
+
+use lazuli_http::uri::Query;
+use lazuli_http::{Body, BodyError};
+
+/// The longest form, in bytes.
+pub(crate) const FORM_BYTES_MAX: usize = 256 * 1024;
+
+/// The field that repeats the secret of the session.
+pub(crate) const CSRF_FIELD: &str = "csrf";
+
+/// The fields of one form, decoded.
+#[derive(Debug, Default)]
+pub(crate) struct Form(Vec<(String, String)>);
+
+impl Form {
+    /// Reads a form of the kind that browsers send unless told otherwise.
+    pub(crate) async fn read(body: Body) -> Result<Self, BodyError> {
+        let bytes = body.collect(FORM_BYTES_MAX).await?;
+        let text = std::str::from_utf8(&bytes).map_err(|_| BodyError::Broken)?;
+        let fields = Query::parse(text).map_err(|_| BodyError::Broken)?;
+        let owned = fields.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Ok(Self(owned.collect()))
+    }
+
+    /// The first field of this name; empty if there is none.
+    pub(crate) fn get(&self, name: &str) -> &str {
+        self.0.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
+    }
+}

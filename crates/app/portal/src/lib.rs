@@ -1,0 +1,244 @@
+//! The portal: pages on which operators see their partitions, steer them and look into the data.
+//!
+//! One request: the name it was sent to, `route` (path to page), the session, the form and its secret, one visible
+//! `match`, the page, the frame. Pages are made on the server from what the admin API says ([`AdminApi`]) and from
+//! nothing else; templates escape everything, because names of tables, blobs and keys are whatever users stored.
+
+mod api;
+mod attempts;
+mod figure;
+mod form;
+mod guard;
+mod layout;
+mod live;
+mod page;
+mod pages;
+mod route;
+mod session;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use lazuli_http::uri::{Query, percent_encode};
+use lazuli_http::{Method, Request, Response, StatusCode, Stop};
+use maud::Markup;
+use tokio::sync::Semaphore;
+
+pub use api::{AdminApi, Ask, BoxFuture};
+pub use route::ROOT;
+
+use api::Api;
+use attempts::Attempts;
+use form::Form;
+use page::{Fault, Outcome, Page, Part, Result, Visit};
+use route::{NoRoute, Route};
+use session::{Session, Sessions};
+
+/// The portal of one server.
+pub struct Portal {
+    api: Api,
+    sessions: Sessions,
+    attempts: Attempts,
+    /// Cookies know no ports, so the name tells servers on one machine apart.
+    cookie: String,
+    streams: Arc<Semaphore>,
+    stop: Stop,
+}
+
+impl Portal {
+    /// The portal of the server whose admin API listens on this port. `stop` ends what would go on by itself.
+    pub fn new(api: Arc<dyn AdminApi>, port: u16, stop: Stop) -> Arc<Self> {
+        Arc::new(Self {
+            api: Api::new(api),
+            sessions: Sessions::default(),
+            attempts: Attempts::default(),
+            cookie: format!("lazuli-portal-{port}"),
+            streams: Arc::new(Semaphore::new(live::STREAMS_MAX)),
+            stop,
+        })
+    }
+
+    /// Whether the portal answers at this path.
+    pub fn has(path: &str) -> bool {
+        path == "/" || path == ROOT || path.strip_prefix(ROOT).is_some_and(|it| it.starts_with('/'))
+    }
+
+    /// Answers one request.
+    pub async fn handle(self: Arc<Self>, request: Request) -> Response {
+        guard::shield(self.answer(request).await)
+    }
+
+    async fn answer(self: Arc<Self>, request: Request) -> Response {
+        if !guard::is_for_us(&request) {
+            let message = "this is not a name of the portal; use localhost or 127.0.0.1\n";
+            return Response::text(StatusCode::MISDIRECTED_REQUEST, message);
+        }
+        if request.path == "/" {
+            return redirect(Part::Overview.path());
+        }
+        let session = self.session_of(&request);
+        let route = match Route::parse(request.method.as_str(), &request.path) {
+            Ok(route) => route,
+            Err(none) => return self.show_fault(session.as_ref(), &none.into()),
+        };
+        match route {
+            Route::Style => pages::asset("text/css; charset=utf-8", pages::STYLE),
+            Route::Script => pages::asset("text/javascript; charset=utf-8", pages::SCRIPT),
+            Route::Icon => pages::asset("image/svg+xml", pages::ICON),
+            Route::Login => self.login(request, session).await,
+            route => match session {
+                Some(session) => self.visit(route, request, session).await,
+                None if request.method == Method::GET => {
+                    redirect(&format!("{}?next={}", pages::login::PATH, return_to(&request)))
+                }
+                None => redirect(pages::login::PATH),
+            },
+        }
+    }
+
+    /// A request of somebody who has shown the token.
+    async fn visit(self: Arc<Self>, route: Route, request: Request, session: Session) -> Response {
+        if route == Route::Live {
+            return self.stream(&request, session);
+        }
+        let changes = request.method == Method::POST;
+        let from_us = guard::is_from_us(&request);
+        let query = request.query.clone();
+        let form = match read_form(request, changes).await {
+            Ok(form) => form,
+            Err(fault) => return self.show_fault(Some(&session), &fault),
+        };
+        let Ok(query) = Query::parse(&query) else {
+            let fault = Fault::new(StatusCode::BAD_REQUEST, "the query cannot be read");
+            return self.show_fault(Some(&session), &fault);
+        };
+        let visit = Visit { api: &self.api, session: &session, query, form };
+        if changes && !(from_us && visit.is_vouched()) {
+            let message = "this form is not one of this session; load the page again and repeat it";
+            let fault = Fault::new(StatusCode::FORBIDDEN, message);
+            return self.show_fault(Some(&session), &fault);
+        }
+        if route == Route::Logout {
+            self.sessions.end(&session.id, Instant::now());
+            let cookie = self.set_cookie("", "; Max-Age=0");
+            return redirect(pages::login::PATH).with("set-cookie", cookie);
+        }
+        match show(&route, &visit).await {
+            Ok(Outcome::Page(page)) => self.show_page(StatusCode::OK, &page, &session),
+            Ok(Outcome::Moved { to, notice }) => {
+                self.sessions.leave_notice(&session.id, notice, Instant::now());
+                redirect(&to)
+            }
+            Err(fault) => self.show_fault(Some(&session), &fault),
+        }
+    }
+
+    /// The content of a page as it is now, for whoever is looking at it. None if it is no page any more.
+    pub(crate) async fn body_of(&self, session: &Session, of: &str) -> Option<String> {
+        let (path, query) = of.split_once('?').unwrap_or((of, ""));
+        let route = Route::parse("GET", path).ok()?;
+        let query = Query::parse(query).ok()?;
+        let visit = Visit { api: &self.api, session, query, form: Form::default() };
+        match show(&route, &visit).await {
+            Ok(Outcome::Page(page)) => Some(page.body.into_string()),
+            _ => None,
+        }
+    }
+
+    fn stream(self: Arc<Self>, request: &Request, session: Session) -> Response {
+        let of = Query::parse(&request.query).ok();
+        let of = of.and_then(|query| query.get("of").map(str::to_owned)).unwrap_or_default();
+        let Ok(room) = self.streams.clone().try_acquire_owned() else {
+            return Response::text(StatusCode::SERVICE_UNAVAILABLE, "too many live pages\n");
+        };
+        let stop = self.stop.clone();
+        live::Stream { portal: self, session, of, stop, _room: room }.response()
+    }
+
+    fn session_of(&self, request: &Request) -> Option<Session> {
+        let cookies = request.header("cookie")?;
+        let mine = |pair: &str| {
+            let (name, value) = pair.trim().split_once('=')?;
+            (name == self.cookie).then(|| value.to_owned())
+        };
+        let id = cookies.split(';').find_map(mine)?;
+        self.sessions.find(&id, Instant::now())
+    }
+
+    fn set_cookie(&self, value: &str, more: &str) -> String {
+        format!("{}={value}; Path={ROOT}; HttpOnly; SameSite=Strict{more}", self.cookie)
+    }
+
+    fn show_page(&self, status: StatusCode, page: &Page, session: &Session) -> Response {
+        let notice = self.sessions.take_notice(&session.id, Instant::now());
+        html(status, layout::page(page, session, notice.as_ref()))
+    }
+
+    fn show_fault(&self, session: Option<&Session>, fault: &Fault) -> Response {
+        let (title, body) = ("That did not work".to_owned(), layout::fault(fault));
+        match session {
+            Some(session) => {
+                let page = Page { title, part: Part::Overview, body };
+                self.show_page(fault.status, &page, session)
+            }
+            None => html(fault.status, layout::outside(&title, body)),
+        }
+    }
+}
+
+/// The one table of pages.
+async fn show(route: &Route, visit: &Visit<'_>) -> Result {
+    match route {
+        Route::Overview => pages::overview::show(visit).await,
+        Route::Keys { account } => pages::keys::show(visit, account).await,
+        Route::Containers => pages::containers::show(visit).await,
+        Route::Jobs => pages::jobs::show(visit).await,
+        Route::SteerJob { number, steer } => pages::jobs::steer(visit, *number, *steer).await,
+        Route::Style | Route::Script | Route::Icon | Route::Login | Route::Logout | Route::Live => {
+            Err(NoRoute::Path.into())
+        }
+    }
+}
+
+async fn read_form(request: Request, changes: bool) -> Result<Form> {
+    if !changes {
+        return Ok(Form::default());
+    }
+    let unreadable = |error| Fault::new(StatusCode::BAD_REQUEST, format!("the form: {error}"));
+    Form::read(request.body).await.map_err(unreadable)
+}
+
+/// The page that was asked for, to come back to after the login.
+fn return_to(request: &Request) -> String {
+    match request.query.as_str() {
+        "" => percent_encode(&request.path),
+        query => percent_encode(&format!("{}?{query}", request.path)),
+    }
+}
+
+fn html(status: StatusCode, page: Markup) -> Response {
+    Response::new(status)
+        .with("content-type", "text/html; charset=utf-8")
+        .with_body(page.into_string())
+}
+
+fn redirect(to: &str) -> Response {
+    Response::new(StatusCode::SEE_OTHER).with("location", to)
+}
+
+impl From<NoRoute> for Fault {
+    fn from(none: NoRoute) -> Self {
+        match none {
+            NoRoute::Path => Self::new(StatusCode::NOT_FOUND, "there is no such page"),
+            NoRoute::Method => {
+                Self::new(StatusCode::METHOD_NOT_ALLOWED, "this page does not take this method")
+            }
+        }
+    }
+}
+
+/// One parameter of a query; empty if there is none, or the query cannot be read.
+fn uri_query(query: &str, name: &str) -> String {
+    let query = Query::parse(query).unwrap_or_default();
+    query.get(name).unwrap_or_default().to_owned()
+}

@@ -1,0 +1,102 @@
+//! What a page gets and gives: a visit with its session and its form, and what the visitor sees next.
+
+use lazuli_http::StatusCode;
+use lazuli_http::uri::Query;
+use maud::Markup;
+
+use crate::api::{Api, Refused};
+use crate::form::{CSRF_FIELD, Form};
+use crate::session::{Notice, Session};
+
+/// One request of somebody who has shown the token.
+pub(crate) struct Visit<'a> {
+    pub(crate) api: &'a Api,
+    pub(crate) session: &'a Session,
+    pub(crate) query: Query<'a>,
+    /// Empty unless the visitor changes something; then it carried the secret of the session.
+    pub(crate) form: Form,
+}
+
+impl Visit<'_> {
+    /// Whether the form is one of this session.
+    pub(crate) fn is_vouched(&self) -> bool {
+        self.session.vouches_for(self.form.get(CSRF_FIELD))
+    }
+}
+
+/// The parts of the portal, as its navigation lists them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Overview,
+    Containers,
+    Jobs,
+}
+
+impl Part {
+    pub(crate) const ALL: &[Self] = &[Self::Overview, Self::Containers, Self::Jobs];
+
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Overview => "Overview",
+            Self::Containers => "Containers",
+            Self::Jobs => "Jobs",
+        }
+    }
+
+    pub(crate) fn path(self) -> &'static str {
+        match self {
+            Self::Overview => "/portal/",
+            Self::Containers => "/portal/containers",
+            Self::Jobs => "/portal/jobs",
+        }
+    }
+}
+
+pub(crate) struct Page {
+    pub(crate) title: String,
+    pub(crate) part: Part,
+    pub(crate) body: Markup,
+}
+
+/// What the visitor gets.
+pub(crate) enum Outcome {
+    Page(Page),
+    /// Another page, which tells what was done.
+    Moved {
+        to: String,
+        notice: Notice,
+    },
+}
+
+impl Outcome {
+    pub(crate) fn page(title: impl Into<String>, part: Part, body: Markup) -> Result {
+        Ok(Self::Page(Page { title: title.into(), part, body }))
+    }
+
+    pub(crate) fn done(to: impl Into<String>, text: impl Into<String>) -> Result {
+        Ok(Self::Moved { to: to.into(), notice: Notice { text: text.into(), good: true } })
+    }
+}
+
+/// Why a page cannot be shown, or a change was not made.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) status: StatusCode,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+}
+
+impl Fault {
+    pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), hint: None }
+    }
+}
+
+impl From<Refused> for Fault {
+    fn from(refused: Refused) -> Self {
+        let Refused { status, message, hint } = refused;
+        Self { status, message, hint }
+    }
+}
+
+pub(crate) type Result<T = Outcome> = std::result::Result<T, Fault>;

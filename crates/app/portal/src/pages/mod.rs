@@ -1,0 +1,21 @@
+//! The pages, one file each: ask the admin API, lay out what it says.
+
+pub(crate) mod containers;
+pub(crate) mod jobs;
+pub(crate) mod keys;
+pub(crate) mod login;
+pub(crate) mod overview;
+
+use lazuli_http::{Response, StatusCode};
+
+pub(crate) const STYLE: &str = include_str!("../../static/portal.css");
+pub(crate) const SCRIPT: &str = include_str!("../../static/portal.js");
+pub(crate) const ICON: &str = include_str!("../../static/icon.svg");
+
+/// A file that is part of the binary. It changes with the binary only, so browsers may keep it for a moment.
+pub(crate) fn asset(kind: &'static str, content: &'static str) -> Response {
+    Response::new(StatusCode::OK)
+        .with("content-type", kind)
+        .with("cache-control", "private, max-age=60")
+        .with_body(content)
+}

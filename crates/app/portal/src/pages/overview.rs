@@ -1,0 +1,127 @@
+//! The overview: what is served where, what is kept, what is asked for, what goes on.
+
+use maud::{Markup, html};
+use serde_json::Value;
+
+use crate::figure;
+use crate::layout::{csrf, list, live, table, text, tile};
+use crate::page::{Outcome, Part, Result, Visit};
+
+/// What stands in place of a key that nobody has asked for.
+const MASK: &str = "********";
+
+pub(crate) async fn show(visit: &Visit<'_>) -> Result {
+    let status = visit.api.get(&["v1", "status"]).await?;
+    let overview = visit.api.get(&["v1", "overview"]).await?;
+    let accounts = visit.api.get(&["v1", "accounts"]).await?;
+    let jobs = visit.api.get(&["v1", "jobs"]).await?;
+    let body = html! {
+        h1 { "Overview" }
+        (live("tiles", tiles(&status, &overview, &jobs)))
+        @if status["troubles"].as_array().is_some_and(|all| !all.is_empty()) {
+            (live("troubles", troubles(&status["troubles"])))
+        }
+        section.card aria-labelledby="services" {
+            h2 #services { "Services" }
+            (live("services", services(&overview)))
+        }
+        section.card aria-labelledby="connect" {
+            h2 #connect { "Connection strings" }
+            @for account in list(&accounts["accounts"]) { (connection(visit, account, &status)) }
+        }
+    };
+    Outcome::page("Overview", Part::Overview, body)
+}
+
+fn tiles(status: &Value, overview: &Value, jobs: &Value) -> Markup {
+    let sum = |rows: &Value, name: &str| -> u64 {
+        list(rows).iter().filter_map(|row| row[name].as_u64()).sum()
+    };
+    let rate = |name: &str| -> f64 {
+        list(&overview["services"]).iter().filter_map(|one| one[name].as_f64()).sum()
+    };
+    let open = |job: &&Value| job["ended_ms"].is_null();
+    let under_way = list(&jobs["jobs"]).iter().filter(open).count();
+    let down = status["shards_down"].as_u64().unwrap_or(0);
+    html! {
+        dl.tiles {
+            (tile("Stored", &figure::bytes(sum(&overview["shards"], "bytes")),
+                &format!("{} items", figure::count(sum(&overview["shards"], "items")))))
+            (tile("Requests", &figure::rate(rate("requests_per_second")),
+                &format!("{} since the start", figure::count(sum(&overview["services"], "requests")))))
+            (tile("Errors", &figure::rate(rate("errors_per_second")),
+                &format!("{} failed", figure::count(sum(&overview["services"], "failed")))))
+            (tile("Shards", &figure::count(status["shards"].as_u64().unwrap_or(0)),
+                &if down == 0 { "all up".to_owned() } else { format!("{down} down") }))
+            (tile("Containers", &figure::count(status["maps"].as_u64().unwrap_or(0)), ""))
+            (tile("Jobs under way", &under_way.to_string(), ""))
+            (tile("Up for", &figure::seconds(status["uptime_s"].as_u64().unwrap_or(0)),
+                &format!("version {}", status["version"].as_str().unwrap_or("?"))))
+        }
+    }
+}
+
+fn troubles(troubles: &Value) -> Markup {
+    html! {
+        section.card.warn aria-labelledby="troubles" {
+            h2 #troubles { "Troubles" }
+            ul {
+                @for trouble in list(troubles) {
+                    li {
+                        strong { (text(&trouble["work"])) } ": "
+                        (text(&trouble["error"]))
+                        " (" (trouble["count"]) " times)"
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn services(overview: &Value) -> Markup {
+    let rows = html! {
+        @for service in list(&overview["services"]) {
+            tr {
+                th scope="row" { (text(&service["name"])) }
+                td { @for url in list(&service["urls"]) { code { (text(url)) } " " } }
+                td.number { (figure::rate(service["requests_per_second"].as_f64().unwrap_or(0.0))) }
+                td.number { (figure::count(service["requests"].as_u64().unwrap_or(0))) }
+                td.number { (figure::count(service["refused"].as_u64().unwrap_or(0))) }
+                td.number { (figure::count(service["failed"].as_u64().unwrap_or(0))) }
+            }
+        }
+    };
+    table("Services", &["Service", "Endpoint", "Rate", "Requests", "Refused", "Failed"], rows)
+}
+
+/// One account: its connection string without the key, and a way to ask for it.
+fn connection(visit: &Visit<'_>, account: &Value, status: &Value) -> Markup {
+    let name = text(&account["name"]);
+    let action = format!("/portal/accounts/{}/keys", lazuli_http::uri::percent_encode(name));
+    html! {
+        div.account {
+            h3 { (name) }
+            code { (connection_string(name, MASK, &status["endpoints"])) }
+            form method="post" action=(action) {
+                (csrf(visit.session))
+                button type="submit" { "Show the keys of " (name) }
+            }
+        }
+    }
+}
+
+/// What clients take to find and use an account.
+pub(crate) fn connection_string(account: &str, key: &str, endpoints: &Value) -> String {
+    let first = endpoints["tables"].as_str().unwrap_or_default();
+    let protocol = first.split("://").next().filter(|it| !it.is_empty()).unwrap_or("http");
+    let mut text =
+        format!("DefaultEndpointsProtocol={protocol};AccountName={account};AccountKey={key};");
+    for (name, field) in
+        [("blobs", "BlobEndpoint"), ("queues", "QueueEndpoint"), ("tables", "TableEndpoint")]
+    {
+        if let Some(url) = endpoints[name].as_str() {
+            text.push_str(&format!("{field}={url}/{account};"));
+        }
+    }
+    text
+}

@@ -1,0 +1,108 @@
+//! Paths of the portal to what is there: one closed enum, matched without `_`.
+
+use lazuli_http::uri::percent_decode;
+
+use crate::pages::jobs::Steer;
+
+/// Where the portal begins. Everything else on the port is the admin API.
+pub const ROOT: &str = "/portal";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    Style,
+    Script,
+    Icon,
+    Login,
+    Logout,
+    /// What has changed on a page, as it changes.
+    Live,
+    Overview,
+    /// The keys of an account, which are shown when they are asked for.
+    Keys {
+        account: String,
+    },
+    Containers,
+    Jobs,
+    /// Pauses, resumes or cancels a job.
+    SteerJob {
+        number: u64,
+        steer: Steer,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoRoute {
+    Path,
+    Method,
+}
+
+impl Route {
+    /// The route of a path below [`ROOT`].
+    pub(crate) fn parse(method: &str, path: &str) -> Result<Self, NoRoute> {
+        let below = path.strip_prefix(ROOT).ok_or(NoRoute::Path)?;
+        let pieces: Result<Vec<String>, NoRoute> = below
+            .split('/')
+            .filter(|piece| !piece.is_empty())
+            .map(|piece| percent_decode(piece).map(Into::into).map_err(|_| NoRoute::Path))
+            .collect();
+        let pieces = pieces?;
+        let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+        let route = match pieces.as_slice() {
+            ["static", "portal.css"] => Self::Style,
+            ["static", "portal.js"] => Self::Script,
+            ["static", "icon.svg"] => Self::Icon,
+            ["login"] => Self::Login,
+            ["logout"] => Self::Logout,
+            ["live"] => Self::Live,
+            [] => Self::Overview,
+            ["accounts", account, "keys"] => Self::Keys { account: (*account).to_owned() },
+            ["containers"] => Self::Containers,
+            ["jobs"] => Self::Jobs,
+            ["jobs", number, steer] => Self::SteerJob {
+                number: number.parse().map_err(|_| NoRoute::Path)?,
+                steer: Steer::parse(steer).ok_or(NoRoute::Path)?,
+            },
+            _ => return Err(NoRoute::Path),
+        };
+        let (get, post) = route.methods();
+        match method {
+            "GET" if get => Ok(route),
+            "POST" if post => Ok(route),
+            _ => Err(NoRoute::Method),
+        }
+    }
+
+    /// Whether it can be looked at, and whether it can be told something.
+    fn methods(&self) -> (bool, bool) {
+        match self {
+            Self::Style | Self::Script | Self::Icon | Self::Live => (true, false),
+            Self::Overview | Self::Containers | Self::Jobs => (true, false),
+            Self::Login => (true, true),
+            Self::Logout | Self::Keys { .. } | Self::SteerJob { .. } => (false, true),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_name_pages_and_their_parameters() {
+        let parse = Route::parse;
+        assert_eq!(parse("GET", "/portal"), Ok(Route::Overview));
+        assert_eq!(parse("GET", "/portal/"), Ok(Route::Overview));
+        let keys = Route::Keys { account: "a/b".to_owned() };
+        assert_eq!(parse("POST", "/portal/accounts/a%2Fb/keys"), Ok(keys));
+    }
+
+    #[test]
+    fn what_is_no_page_says_why() {
+        let parse = Route::parse;
+        assert_eq!(parse("GET", "/v1/status"), Err(NoRoute::Path));
+        assert_eq!(parse("GET", "/portal/nothing"), Err(NoRoute::Path));
+        assert_eq!(parse("GET", "/portal/%zz"), Err(NoRoute::Path));
+        assert_eq!(parse("GET", "/portal/logout"), Err(NoRoute::Method));
+        assert_eq!(parse("DELETE", "/portal/"), Err(NoRoute::Method));
+    }
+}

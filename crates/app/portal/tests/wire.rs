@@ -1,0 +1,132 @@
+//! The portal by its answers: who is let in, what a change needs, what browsers are told, and that nothing that users
+//! stored becomes markup. A small admin API stands in for the real one.
+
+#![allow(clippy::unwrap_used, reason = "a panic in a test is the failure report")]
+
+mod stand_in;
+
+use lazuli_http::StatusCode;
+use stand_in::{COOKIE, Site, TOKEN};
+
+#[tokio::test]
+async fn without_a_session_every_page_leads_to_the_login_and_nothing_is_told() {
+    let site = Site::new();
+    for path in
+        ["/portal", "/portal/", "/portal/jobs", "/portal/containers", "/portal/live?of=/portal/"]
+    {
+        let answer = site.get(path, "").await;
+        assert_eq!(answer.status, StatusCode::SEE_OTHER, "{path}");
+        assert!(answer.header("location").starts_with("/portal/login?next="), "{path}");
+    }
+    let answer = site.post("/portal/jobs/7/cancel", "", "csrf=").await;
+    assert_eq!(answer.status, StatusCode::SEE_OTHER);
+    assert_eq!(site.asked(), 0, "the admin API is not asked for strangers");
+}
+
+#[tokio::test]
+async fn only_the_token_begins_a_session_and_its_cookie_is_kept_from_scripts_and_sites() {
+    let site = Site::new();
+    for wrong in ["", "token=", "token=guess", "token=admin"] {
+        let answer = site.post("/portal/login", "", wrong).await;
+        assert_eq!(answer.status, StatusCode::FORBIDDEN, "{wrong}");
+        assert_eq!(answer.header("set-cookie"), "");
+    }
+    let answer = site.post("/portal/login", "", &format!("token={TOKEN}&next=//evil")).await;
+    assert_eq!(answer.status, StatusCode::SEE_OTHER);
+    assert_eq!(answer.header("location"), "/portal");
+    let cookie = answer.header("set-cookie");
+    assert!(cookie.starts_with(COOKIE), "{cookie}");
+    assert!(cookie.ends_with("; Path=/portal; HttpOnly; SameSite=Strict"), "{cookie}");
+}
+
+#[tokio::test]
+async fn after_too_many_wrong_tokens_the_right_one_has_to_wait_too() {
+    let site = Site::new();
+    let mut refused = 0;
+    for _ in 0..20 {
+        let answer = site.post("/portal/login", "", "token=guess").await;
+        refused += u32::from(answer.status == StatusCode::TOO_MANY_REQUESTS);
+    }
+    assert_eq!(refused, 10);
+    let answer = site.post("/portal/login", "", &format!("token={TOKEN}")).await;
+    assert_eq!(answer.status, StatusCode::TOO_MANY_REQUESTS);
+    assert!(answer.header("retry-after").parse::<u64>().unwrap() <= 60);
+}
+
+#[tokio::test]
+async fn every_answer_carries_the_headers_that_keep_others_out() {
+    let site = Site::new();
+    let (cookie, _) = site.log_in().await;
+    for path in ["/", "/portal/login", "/portal/", "/portal/nothing", "/portal/static/portal.css"] {
+        for cookie in ["", &cookie] {
+            let answer = site.get(path, cookie).await;
+            assert_eq!(
+                answer.header("content-security-policy"),
+                "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+                 connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+            );
+            assert_eq!(answer.header("x-content-type-options"), "nosniff");
+            assert_eq!(answer.header("referrer-policy"), "no-referrer");
+            assert_eq!(answer.header("x-frame-options"), "DENY");
+            let kept = answer.header("cache-control");
+            assert_eq!(kept == "no-store", !path.contains("/static/"), "{path}: {kept}");
+            assert!(!answer.body.contains("style=\""), "{path} has a style that would be blocked");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_name_of_another_site_that_points_here_gets_nothing() {
+    let site = Site::new();
+    let (cookie, _) = site.log_in().await;
+    for host in ["evil.example", "127.0.0.1.evil.example:10010", "localhost.evil:1", "", "[::2]"] {
+        let answer = site.get_as("/portal/", &cookie, host).await;
+        assert_eq!(answer.status, StatusCode::MISDIRECTED_REQUEST, "{host}");
+    }
+    for host in ["localhost", "LOCALHOST:9", "127.0.0.1:10010", "[::1]:10010", "[::1]"] {
+        assert_eq!(site.get_as("/portal/", &cookie, host).await.status, StatusCode::OK, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn a_change_needs_the_secret_of_its_own_session() {
+    let site = Site::new();
+    let (cookie, secret) = site.log_in().await;
+    let (_, other) = site.log_in().await;
+    let asked = site.asked();
+    for body in ["", "csrf=", "csrf=guess", &format!("csrf={other}"), &format!("CSRF={secret}")] {
+        let answer = site.post("/portal/jobs/7/pause", &cookie, body).await;
+        assert_eq!(answer.status, StatusCode::FORBIDDEN, "{body}");
+    }
+    assert_eq!(site.asked(), asked, "nothing was asked of the admin API");
+    let answer = site.post("/portal/jobs/7/pause", &cookie, &format!("csrf={secret}")).await;
+    assert_eq!(answer.status, StatusCode::SEE_OTHER, "{}", answer.body);
+    let page = site.get(answer.header("location"), &cookie).await;
+    assert!(page.body.contains("Job 7 is paused."), "{}", page.body);
+    let again = site.get("/portal/jobs", &cookie).await;
+    assert!(!again.body.contains("Job 7 is paused."), "it is told once");
+}
+
+#[tokio::test]
+async fn keys_are_masked_until_they_are_asked_for() {
+    let site = Site::new();
+    let (cookie, secret) = site.log_in().await;
+    let page = site.get("/portal/", &cookie).await;
+    assert!(page.body.contains("AccountKey=********;") && !page.body.contains("SECRET"));
+    assert_eq!(site.get("/portal/accounts/mine/keys", &cookie).await.status.as_u16(), 405);
+    let body = format!("csrf={secret}");
+    let page = site.post("/portal/accounts/mine/keys", &cookie, &body).await;
+    assert!(page.body.contains("AccountKey=SECRET1;") && page.body.contains("SECRET2"));
+}
+
+#[tokio::test]
+async fn what_users_stored_is_shown_and_never_becomes_markup() {
+    let site = Site::new();
+    let (cookie, _) = site.log_in().await;
+    let page = site.get("/portal/containers", &cookie).await;
+    assert!(page.body.contains("tables/mine/&lt;script&gt;alert(1)&lt;/script&gt;&quot;'&amp;"));
+    assert!(!page.body.contains("<script>alert"), "{}", page.body);
+    let search = "/portal/containers?name=%22%3E%3Cscript%3Ealert(2)%3C/script%3E";
+    let page = site.get(search, &cookie).await;
+    assert!(!page.body.contains("<script>alert"), "{}", page.body);
+}

@@ -1,0 +1,81 @@
+//! What is kept and what is asked for, summed up: services with their requests, and storage by shard.
+
+use lazuli_shardmap::Shard;
+use serde_json::{Value, json};
+
+use super::refusal::Result;
+use crate::metrics::STEP_S;
+use crate::running::Running;
+
+/// The most partitions of a shard whose figures are added up; beyond them the sums say that they are partial.
+const PARTITIONS_SUMMED_MAX: usize = 100_000;
+/// Over how many of the last steps a rate is taken.
+const RATE_STEPS: usize = 2;
+
+pub(super) async fn overview(running: &Running) -> Result<Value> {
+    let mut shards = Vec::new();
+    for shard in running.catalog().shards().await? {
+        shards.push(sums(running, &shard).await?);
+    }
+    let services: Vec<Value> =
+        running.doors.iter().map(|(name, _)| service(running, name)).collect();
+    Ok(json!({ "services": services, "step_s": STEP_S, "shards": shards }))
+}
+
+fn service(running: &Running, name: &str) -> Value {
+    let urls: Vec<String> = running
+        .endpoints
+        .iter()
+        .filter(|endpoint| endpoint.name == name)
+        .map(|endpoint| endpoint.url())
+        .collect();
+    let totals = running.requests.totals(name);
+    let sum =
+        |range: std::ops::Range<u16>| totals.range(range).map(|(_, count)| count).sum::<u64>();
+    let recent = running.requests.recent().steps(name);
+    let last = &recent[recent.len().saturating_sub(RATE_STEPS)..];
+    let seconds = (last.len().max(1) as u64 * STEP_S) as f64;
+    let lately: u64 = last.iter().map(|step| step.requests).sum();
+    let troubled: u64 = last.iter().map(|step| step.refused + step.failed).sum();
+    let step = |step: &crate::metrics::Step| json!([step.requests, step.refused, step.failed]);
+    json!({
+        "name": name,
+        "urls": urls,
+        "requests": sum(0..u16::MAX),
+        "refused": sum(400..500),
+        "failed": sum(500..u16::MAX),
+        "requests_per_second": lately as f64 / seconds,
+        "errors_per_second": troubled as f64 / seconds,
+        "recent": recent.iter().map(step).collect::<Vec<_>>(),
+    })
+}
+
+/// What the partitions of a shard hold and were asked for, added up. A shard that is down has no sums.
+async fn sums(running: &Running, shard: &Shard) -> Result<Value> {
+    let mut shown = json!({ "name": shard.name });
+    if running.host.why_down(shard.id).is_some() {
+        return Ok(shown);
+    }
+    let partitions = running.catalog().partitions_on(shard.id, PARTITIONS_SUMMED_MAX).await?;
+    let (mut items, mut bytes, mut reads, mut writes, mut throttled) = (0u64, 0u64, 0, 0, 0);
+    for partition in &partitions {
+        if let Ok(stats) = running.engine.partition_stats(partition.id, shard.id).await {
+            items += stats.counts.items;
+            bytes += stats.counts.bytes;
+            reads += stats.reads;
+            writes += stats.writes;
+            throttled += stats.throttled;
+        }
+    }
+    for (name, figure) in [
+        ("items", items),
+        ("bytes", bytes),
+        ("reads", reads),
+        ("writes", writes),
+        ("throttled", throttled),
+    ] {
+        shown[name] = json!(figure);
+    }
+    shown["partial"] = json!(partitions.len() == PARTITIONS_SUMMED_MAX);
+    Ok(shown)
+}

@@ -1,0 +1,90 @@
+//! `cargo xtask portal`: the portal judged in a browser, on a server of its own.
+//!
+//! The browser is Debian's; the packages that drive it are pinned and download none. The tests get a file that says
+//! where the server is, and leave a screenshot of every page in the target folder for people to look at.
+
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::arguments::Arguments;
+use crate::process::{self, unusable};
+use crate::workspace::{self, Workspace};
+use crate::{Failure, Result, node, server};
+
+const TESTS: &str = "tests/portal";
+const BROWSER: &str = "chromium";
+/// Where the screenshots are that documents show.
+const SHOWN: &str = "docs/portal";
+
+/// The account that every server on loopback has, with its published key.
+const ACCOUNT: &str = "devstoreaccount1";
+const ACCOUNT_KEY: &str =
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+
+pub(crate) fn run(mut arguments: Arguments) -> Result {
+    let shown = arguments.flag("--screenshots");
+    let only = arguments.value("--only")?;
+    arguments.finish()?;
+    judge(shown, only.as_deref())
+}
+
+/// All browser tests, as CI runs them.
+pub(crate) fn all() -> Result {
+    judge(false, None)
+}
+
+/// Runs the tests; with `shown` the screenshots of the documents are made anew.
+fn judge(shown: bool, only: Option<&str>) -> Result {
+    if !has_browser() {
+        install_browser();
+    }
+    if !has_browser() {
+        println!("SKIPPED: there is no {BROWSER} here; `apt-get install {BROWSER}` brings it");
+        return Ok(());
+    }
+    let workspace = Workspace::load()?;
+    let folder = workspace.scratch.join("portal");
+    let packages = node::packages(&workspace, TESTS, "portal-packages")?;
+    node::copy_programs(TESTS, &packages)?;
+    let (server, endpoints) = server::start(&workspace, &folder)?;
+    let token = folder.join("data/admin-token");
+    let token = std::fs::read_to_string(&token).map_err(|error| unusable(&token, &error))?;
+    let screenshots = folder.join("screenshots");
+    process::fresh_folder(&screenshots)?;
+    let target = json!({
+        "endpoints": endpoints,
+        "token": token.trim(),
+        "account": { "name": ACCOUNT, "key": ACCOUNT_KEY },
+        "screenshots": screenshots,
+        "shown": shown.then(|| workspace::root().join(SHOWN)),
+    });
+    let file = folder.join("target.json");
+    std::fs::write(&file, format!("{target:#}\n")).map_err(|error| unusable(&file, &error))?;
+    let mut tests = workspace::files(&workspace::root().join(TESTS), ".test.mjs")?;
+    tests.retain(|path| only.is_none_or(|only| path.to_string_lossy().contains(only)));
+    if tests.is_empty() {
+        return Err(Failure::Usage("--only takes a part of the name of a test file".into()));
+    }
+    let ran = process::run(
+        Command::new("node")
+            .args(["--test", "--test-reporter=spec", "--test-concurrency=1"])
+            .args(tests.iter().filter_map(|path| path.file_name()))
+            .env("LAZULI_PORTAL_FILE", &file)
+            .current_dir(&packages),
+    );
+    println!("screenshots: {}", screenshots.display());
+    ran?;
+    server.stop()
+}
+
+fn has_browser() -> bool {
+    process::succeeds(Command::new(BROWSER).arg("--version"))
+}
+
+/// Where the machine allows it; where not, the step says that it was skipped.
+fn install_browser() {
+    println!("{BROWSER} is not here: trying to install Debian's package");
+    let install = format!("apt-get install --yes --no-install-recommends {BROWSER}");
+    let _ = process::succeeds(Command::new("sh").args(["-c", &install]));
+}
