@@ -230,6 +230,21 @@ async fn move_with_writes(
     tokio::try_join!(led, writing).map(|_| ())
 }
 
+/// A slow commit promises a long pause. Where nobody writes there are no further commits to learn from.
+#[tokio::test]
+async fn a_commit_that_was_slow_once_does_not_hold_up_a_move_for_ever() {
+    for at in 1..=8 {
+        let world = World::new(2).await;
+        let container = filled(&world, Policies::default()).await;
+        let number = begin(&world, &container).await;
+        let at = world.faults.seen.load(Ordering::SeqCst) + at;
+        let slow = (at, world.clock.clone(), Duration::from_millis(150));
+        *world.faults.slow.lock().unwrap() = Some(slow);
+        tokio::time::timeout(Duration::from_secs(20), end_moves(&world)).await.unwrap();
+        assert_eq!(world.engine.move_finished(number).await.unwrap().outcome, Outcome::Arrived);
+    }
+}
+
 #[tokio::test]
 async fn a_move_that_is_called_off_leaves_no_trace() {
     let world = World::new(2).await;

@@ -35,6 +35,10 @@ pub struct TurnedClock {
 }
 
 impl TurnedClock {
+    fn turn(&self, time: Duration) {
+        self.ahead_ms.fetch_add(time.as_millis() as u64, Ordering::Relaxed);
+    }
+
     /// Forgets by how much it was turned forward.
     pub fn turn_back(&self) {
         self.ahead_ms.store(0, Ordering::Relaxed);
@@ -63,6 +67,8 @@ pub struct FailOnce {
     pub seen: AtomicU64,
     /// From the failing commit on nothing works any more, as after a crash.
     pub dead: Mutex<bool>,
+    /// The commit with this number takes so long.
+    pub slow: Mutex<Option<(u64, Arc<TurnedClock>, Duration)>>,
 }
 
 impl Plan for FailOnce {
@@ -70,6 +76,11 @@ impl Plan for FailOnce {
         let seen = self.seen.fetch_add(1, Ordering::SeqCst) + 1;
         if *self.dead.lock().unwrap() {
             return Fault::Before;
+        }
+        if let Some((at, clock, time)) = &*self.slow.lock().unwrap()
+            && *at == seen
+        {
+            clock.turn(*time);
         }
         if seen == self.at.load(Ordering::SeqCst) {
             *self.dead.lock().unwrap() = true;
@@ -165,7 +176,7 @@ impl World {
     }
 
     pub fn pass(&self, time: Duration) {
-        self.clock.ahead_ms.fetch_add(time.as_millis() as u64, Ordering::Relaxed);
+        self.clock.turn(time);
     }
 
     /// A range map over text keys, cut at these keys.
