@@ -100,6 +100,12 @@ pub(crate) fn judge(front: &str, sdk: Sdk, target: &str) -> Result {
     Ok(())
 }
 
+/// The account that our own servers have, and its key.
+pub(crate) fn account() -> Result<(String, String)> {
+    let ours = Target::named("ours")?;
+    Ok((ours.account, ours.key))
+}
+
 fn run_python(workspace: &Workspace, description: &Path, tests: &[PathBuf]) -> Result {
     let python = python::environment(workspace)?;
     process::run(

@@ -6,6 +6,7 @@
 
 mod arguments;
 mod bench;
+mod chaos;
 mod compare;
 mod conformance;
 mod crash;
@@ -79,6 +80,12 @@ const COMMANDS: &[Command] = &[
         usage: "[tables|queues|blobs] [--rounds N]",
         what: "kill -9 under load, restart, look for every answered write or message",
         run: crash::run,
+    },
+    Command {
+        name: "chaos",
+        usage: "[--minutes N] [--seconds N] [--seed S] [--no-kills]",
+        what: "the SDKs' load while partitions are split, merged and moved, and the server is killed",
+        run: chaos::run,
     },
     Command {
         name: "program",

@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use crate::arguments::Arguments;
+use crate::chaos::{self, Fate};
 use crate::conformance::Sdk;
 use crate::workspace::{Workspace, cargo};
 use crate::{
@@ -18,6 +19,9 @@ const SIM_SEEDS: u64 = 300;
 
 /// Rounds of kill -9 in the test; `cargo xtask crash --rounds N` does more.
 const CRASH_ROUNDS: u64 = 5;
+
+/// Seconds of chaos in the test, with kills and without; `cargo xtask chaos --minutes N` goes on for longer.
+const CHAOS_SECONDS: u64 = 25;
 
 /// Fuzzed requests in the test; `cargo xtask fuzz --requests N` sends more.
 const FUZZED_REQUESTS: u64 = 3_000;
@@ -103,6 +107,16 @@ const STEPS: &[Step] = &[
         name: "crash-blobs",
         proves: "kill -9 loses and tears no committed blob, and all garbage goes",
         run: || crash::rounds("blobs", CRASH_ROUNDS),
+    },
+    Step {
+        name: "chaos",
+        proves: "splits, merges, moves and kill -9 lose, double and tear nothing of the SDKs' load",
+        run: || chaos::go_on_for(CHAOS_SECONDS, Fate::Killed, None),
+    },
+    Step {
+        name: "chaos-unharmed",
+        proves: "SDK clients need no retry while partitions are split, merged and moved",
+        run: || chaos::go_on_for(CHAOS_SECONDS, Fate::Unharmed, None),
     },
     Step {
         name: "object-store",

@@ -1,0 +1,102 @@
+"""The server under test as a process: started on the same ports again and again, killed, stopped, and its data checked."""
+
+import os
+import pathlib
+import random
+import signal
+import socket
+import subprocess
+import time
+
+START_SECONDS_MAX = 60
+STOP_SECONDS_MAX = 30
+POLL_SECONDS = 0.01
+FRONTS = {
+    "blobs": "--blob-port",
+    "queues": "--queue-port",
+    "tables": "--table-port",
+    "admin": "--admin-port",
+}
+# Below what systems give to outgoing connections, so that none of them takes a port while the server is away.
+PORTS = range(20_000, 32_000)
+ADMIN_TOKEN = "chaos-chaos-chaos-chaos-chaos-chaos"
+
+
+class Failed(Exception):
+    """The server did not do what a server must."""
+
+
+class Server:
+    def __init__(self, binary, folder):
+        self.binary = binary
+        self.folder = pathlib.Path(folder)
+        self.data = self.folder / "data"
+        self.ready = self.folder / "ready.json"
+        self.log = open(self.folder / "server.log", "ab")
+        self.ports = {front: free_port() for front in FRONTS}
+        self.process = None
+        self.starts = []
+
+    def url(self, front):
+        return f"http://127.0.0.1:{self.ports[front]}"
+
+    def start(self):
+        """Returns when it accepts."""
+        self.ready.unlink(missing_ok=True)
+        words = [self.binary, "serve", "--data", self.data, "--ready-file", self.ready]
+        for front, flag in FRONTS.items():
+            words += [flag, str(self.ports[front])]
+        environment = {**os.environ, "LAZULI_ADMIN_TOKEN": ADMIN_TOKEN}
+        began = time.monotonic()
+        self.process = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, env=environment
+        )
+        while not self.ready.exists():
+            if self.process.poll() is not None:
+                raise Failed(f"the server ended at its start: {self.process.returncode}")
+            if time.monotonic() > began + START_SECONDS_MAX:
+                raise Failed(f"the server was not ready within {START_SECONDS_MAX} s")
+            time.sleep(POLL_SECONDS)
+        self.starts.append(time.monotonic() - began)
+
+    def kill(self):
+        """SIGKILL: no flush, no farewell."""
+        if self.process.poll() is not None:
+            raise Failed(f"the server ended by itself: {self.process.returncode}")
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        """As an operator would."""
+        if self.process.poll() is not None:
+            raise Failed(f"the server ended by itself: {self.process.returncode}")
+        self.process.send_signal(signal.SIGTERM)
+        if self.process.wait(STOP_SECONDS_MAX) != 0:
+            raise Failed(f"the server ended with {self.process.returncode}")
+
+    def end(self):
+        """Whatever happened before."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.log.close()
+
+    def fsck(self):
+        """Fails unless the data of the stopped server is sound."""
+        words = [self.binary, "fsck", "--data", self.data]
+        checked = subprocess.run(words, capture_output=True, text=True)
+        if checked.returncode != 0:
+            raise Failed(f"fsck: {checked.stdout}{checked.stderr}")
+        return checked.stdout.strip()
+
+
+def free_port():
+    chance = random.SystemRandom()
+    while True:
+        port = chance.choice(PORTS)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue

@@ -1,0 +1,61 @@
+//! `cargo xtask chaos`: the official SDKs' load on a server whose map changes all the time, and which is killed again and
+//! again (`tests/chaos`).
+//!
+//! With kills the SDKs do not retry, so that the checkers know which writes are in doubt. Without kills they retry as they
+//! do by default, and one retry fails the run.
+
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::arguments::Arguments;
+use crate::workspace::{self, Workspace};
+use crate::{Result, conformance, process, python};
+
+const PROGRAM: &str = "tests/chaos/chaos.py";
+
+/// How long it takes when nobody says, in seconds.
+const SECONDS: u64 = 600;
+
+/// What happens to the server beside changes of its map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Killed,
+    Unharmed,
+}
+
+pub(crate) fn run(mut arguments: Arguments) -> Result {
+    let minutes = arguments.number("--minutes")?.map(|minutes| minutes * 60);
+    let seconds = arguments.number("--seconds")?.or(minutes).unwrap_or(SECONDS);
+    let seed = arguments.number("--seed")?;
+    let fate = if arguments.flag("--no-kills") { Fate::Unharmed } else { Fate::Killed };
+    arguments.finish()?;
+    go_on_for(seconds, fate, seed)
+}
+
+/// Chaos for so long; a seed that is not given is taken from the clock, and printed.
+pub(crate) fn go_on_for(seconds: u64, fate: Fate, seed: Option<u64>) -> Result {
+    let seed = seed.unwrap_or_else(|| {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::from(since.subsec_nanos())
+    });
+    let workspace = Workspace::load()?;
+    let server = workspace.program("lazuli")?;
+    let python = python::environment(&workspace)?;
+    let (folder_name, kills) = match fate {
+        Fate::Killed => ("chaos", true),
+        Fate::Unharmed => ("chaos-unharmed", false),
+    };
+    let folder = workspace.scratch.join(folder_name);
+    process::fresh_folder(&folder)?;
+    let (account, key) = conformance::account()?;
+    println!("--- chaos for {seconds} s with seed {seed}");
+    let mut command = Command::new(python);
+    command.arg(workspace::root().join(PROGRAM));
+    command.arg("--binary").arg(server).arg("--folder").arg(folder);
+    command.args(["--seconds", &seconds.to_string(), "--seed", &seed.to_string()]);
+    command.args(["--account", &account, "--key", &key]);
+    if kills {
+        command.arg("--kills");
+    }
+    process::run(command.env("PYTHONDONTWRITEBYTECODE", "1"))
+}
