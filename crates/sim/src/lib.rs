@@ -1,9 +1,9 @@
 //! The simulator: the real core in a world where time, chance, schedules, crashes and disks follow from one seed.
 //!
 //! Read in this order: `executor` (a world and its tasks), `clock`, `process` (what can be killed), `disk` and `store`
-//! (what survives), `points` (where it is stopped on purpose), `cluster` (a catalog, shards and a server that dies and comes back), `client` and `answer` (what is
-//! known of a request), `workloads` and `model` (what must hold), `scenario` (what can be run) and `runner` (many seeds,
-//! and the command that replays a failure).
+//! (what survives), `points` (where work is stopped on purpose), `cluster` (a catalog, shards and a server that dies and
+//! comes back), `client` and `answer` (what is known of a request), `workloads` and `model` (what must hold), `scenario`
+//! (what can be run) and `runner` (many seeds, and the command that replays a failure).
 
 pub mod answer;
 pub mod checkers;
