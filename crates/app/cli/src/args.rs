@@ -82,6 +82,17 @@ pub(crate) enum Command {
     },
     /// Say what the traffic so far shows about the choice of keys, and what to do
     Advise(#[command(flatten)] Target),
+    /// List what was asked to be changed, the newest first: when, by which way, what became of it
+    Audit {
+        /// How many changes
+        #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1000))]
+        limit: u64,
+        /// Only those before the change of this number
+        #[arg(long, value_name = "NUMBER")]
+        before: Option<u64>,
+        #[command(flatten)]
+        target: Target,
+    },
     /// Run the balancer on a described fleet in virtual time, and print how even it becomes
     #[command(after_help = simulate::AFTER_HELP)]
     Simulate(simulate::Simulate),

@@ -1,11 +1,12 @@
 //! Why the server did not start, or an admin request was refused: a stable code, a sentence, and what to do about it.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// A failure as operators see it, on the terminal and in the admin API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    code: &'static str,
+    code: Cow<'static, str>,
     message: String,
     hint: Option<String>,
 }
@@ -13,8 +14,8 @@ pub struct Failure {
 pub type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
-    pub fn new(code: &'static str, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hint: None }
+    pub fn new(code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self { code: code.into(), message: message.into(), hint: None }
     }
 
     /// Says what to do about it.
@@ -24,8 +25,8 @@ impl Failure {
         self
     }
 
-    pub fn code(&self) -> &'static str {
-        self.code
+    pub fn code(&self) -> &str {
+        &self.code
     }
 
     pub fn message(&self) -> &str {

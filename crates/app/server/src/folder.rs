@@ -6,6 +6,7 @@
 //!   lazuli.lock   held by the one process that uses the folder
 //!   admin-token   the token of the admin API          (only its owner may read it)
 //!   admin.json    where the admin API of the running server is
+//!   audit/        what the admin API was asked to change (only its owner may read it)
 //!   tls/          the self-signed certificate and key (only its owner may read them)
 //!   catalog/      the store of the catalog
 //!   shards/NAME/  the store of each shard

@@ -6,6 +6,7 @@
 pub mod accounts;
 mod admin;
 mod advice;
+mod audit;
 mod block_check;
 mod core;
 pub mod endpoints;
@@ -17,6 +18,7 @@ mod host;
 mod keeper;
 pub mod logging;
 mod metrics;
+mod owner;
 pub mod registry;
 mod running;
 mod sampler;

@@ -12,12 +12,14 @@ use lazuli_shardmap::manager::Manager;
 use lazuli_store::Result;
 use lazuli_store_blocks::BlockFiles;
 
+use crate::audit::Audit;
 use crate::block_check;
 use crate::endpoints::Endpoint;
 use crate::fsck::{self, Report};
 use crate::host::Host;
 use crate::keeper::Removed;
 use crate::metrics::Requests;
+use crate::owner::Owner;
 use crate::registry::Registry;
 use crate::settings::Durability;
 
@@ -33,6 +35,9 @@ pub(crate) struct Running {
     pub(crate) removed: Arc<Removed>,
     pub(crate) accounts: Arc<Registry>,
     pub(crate) requests: Arc<Requests>,
+    pub(crate) audit: Audit,
+    /// Asks the fronts in the name of accounts.
+    pub(crate) owner: Owner,
     /// The doors of the fronts and of the admin API, by name.
     pub(crate) doors: Vec<(&'static str, Arc<Door>)>,
 }

@@ -14,6 +14,7 @@ use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::admin::Admin;
+use crate::audit::Audit;
 use crate::core::Core;
 use crate::endpoints::{AdminFile, Endpoint, ready_json, write_ready_file};
 use crate::failure::{Failure, Result};
@@ -21,6 +22,7 @@ use crate::folder::Folder;
 use crate::fronts::{self, Front};
 use crate::keeper::Keeper;
 use crate::metrics::Requests;
+use crate::owner::Owner;
 use crate::registry::Registry;
 use crate::running::Running;
 use crate::settings::{Settings, TlsMode};
@@ -57,9 +59,10 @@ impl Server {
             None => token::read_or_make(folder.path())?,
         };
         let tls = tls::load(&settings.tls, settings.host, &folder)?;
-        let mut fronts = Vec::new();
+        let (mut fronts, requests) = (Vec::new(), Arc::new(Requests::default()));
         for front in fronts::all(&settings, &core, &accounts.signing()) {
-            fronts.push((Gate::front(&front, &settings, tls.clone()).await?, front));
+            let gate = Gate::front(&front, &settings, tls.clone()).await?;
+            fronts.push((gate, front.counted(requests.clone())));
         }
         let admin = Gate::admin(&settings).await?;
         let gates = || fronts.iter().map(|(gate, _)| gate).chain([&admin]);
@@ -73,8 +76,13 @@ impl Server {
             blobs: core.blobs.clone(),
             files: core.files.clone(),
             removed: Arc::default(),
+            owner: Owner::new(
+                fronts.iter().map(|(gate, handler)| (gate.name, handler.clone())).collect(),
+                accounts.signing(),
+            ),
             accounts,
-            requests: Arc::new(Requests::default()),
+            requests,
+            audit: Audit::open(folder.path())?,
             doors: gates().map(|gate| (gate.name, gate.door.clone())).collect(),
         });
         core.engine.start();
@@ -87,8 +95,7 @@ impl Server {
         let (stopper, stop) = stopper();
         let mut serving = JoinSet::new();
         let endpoints = running.endpoints.clone();
-        for (gate, front) in fronts {
-            let handler = front.counted(running.requests.clone());
+        for (gate, handler) in fronts {
             gate.open(&mut serving, &stop, move |request| handler(request));
         }
         let api = Arc::new(Admin::new(running, token));

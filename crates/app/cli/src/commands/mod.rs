@@ -2,6 +2,7 @@
 
 mod account;
 mod advise;
+mod audit;
 mod blob;
 mod config;
 mod fsck;
@@ -33,6 +34,7 @@ pub(crate) fn run(command: Command) -> Result<()> {
         Command::Table(command) => table::run(command),
         Command::Fsck { repair, target } => fsck::run(&target, repair),
         Command::Advise(target) => advise::run(&target),
+        Command::Audit { limit, before, target } => audit::run(&target, limit, before),
         Command::Simulate(wanted) => simulate::run(&wanted),
         Command::Version => {
             output::line(&format!("lazuli {}", env!("CARGO_PKG_VERSION")));

@@ -4,9 +4,11 @@
 //! code for programs, a sentence for people, and a hint what to do.
 
 mod accounts;
+mod explorer;
 mod history;
 mod jobs;
 mod maps;
+mod openapi;
 mod overview;
 mod partition;
 mod partitions;
@@ -20,10 +22,12 @@ mod status;
 use std::sync::Arc;
 use std::time::Instant;
 
-use lazuli_http::{Request, Response, StatusCode};
-use serde_json::Value;
+use lazuli_http::uri::Query;
+use lazuli_http::{Body, BodyError, Request, Response, StatusCode};
+use serde_json::{Map, Value};
 
 use crate::advice;
+use crate::audit::{Change, Ended, Via};
 use crate::running::Running;
 use crate::secret::Secret;
 use refusal::{Refusal, Result};
@@ -32,6 +36,8 @@ use routes::{Access, Route};
 
 /// The largest body of a request. The longest one names a shard and its labels.
 const BODY_BYTES_MAX: usize = 64 * 1024;
+/// The largest body of a change of which the audit log shows something: that of a message, every sign of it escaped.
+const RECORDED_BODY_BYTES_MAX: usize = 512 * 1024;
 
 /// The admin API of one server.
 pub(crate) struct Admin {
@@ -46,23 +52,65 @@ impl Admin {
 
     /// Answers one request.
     pub(crate) async fn handle(self: Arc<Self>, request: Request) -> Response {
-        let shown = self.has_token(&request);
-        self.counted(request, shown).await
+        let via = self.has_token(&request).then_some(Via::Api);
+        self.counted(request, via).await
     }
 
-    /// Answers and counts one request of somebody who has shown the token, or has not.
-    async fn counted(&self, request: Request, shown: bool) -> Response {
+    /// Answers and counts one request of somebody who has shown the token, in one way or the other, or has not.
+    async fn counted(&self, request: Request, via: Option<Via>) -> Response {
         let began = Instant::now();
         let found = Route::find(request.method.as_str(), &request.path, &request.query);
         let name = found.as_ref().map_or("unknown", |(route, _)| route.name);
-        let answered = match found {
-            Ok((route, _)) if route.access != Access::Open && !shown => Err(Refusal::token()),
-            Ok((_, operation)) => self.answer(operation, request).await,
-            Err(none) => Err(none.into()),
+        let response = match found {
+            Ok((route, operation)) => self.routed(route, operation, request, via).await,
+            Err(none) => Refusal::from(none).response(),
         };
-        let response = answered.unwrap_or_else(|refusal| refusal.response());
         self.running.requests.observe("admin", name, response.status.as_u16(), began.elapsed());
         response
+    }
+
+    async fn routed(
+        &self,
+        route: &'static Route,
+        operation: Operation,
+        request: Request,
+        via: Option<Via>,
+    ) -> Response {
+        let answered = match (route.access, via) {
+            (Access::Open, _) | (Access::Read, Some(_)) => self.answer(operation, request).await,
+            (Access::Change, Some(via)) => self.change(route, operation, request, via).await,
+            (Access::Read | Access::Change, None) => Err(Refusal::token()),
+        };
+        let response = answered.unwrap_or_else(|refusal| refusal.response());
+        #[cfg(debug_assertions)]
+        let response = openapi::checked(route, response).await;
+        response
+    }
+
+    /// Does what changes something, between the two lines that the audit log has of it.
+    async fn change(
+        &self,
+        route: &'static Route,
+        operation: Operation,
+        mut request: Request,
+        via: Via,
+    ) -> Result<Response> {
+        let parameters = recorded(route, &mut request).await?;
+        let change = Change {
+            received_ms: request.received_ms,
+            via,
+            operation: route.name,
+            path: request.path.clone(),
+            parameters,
+        };
+        let begun = self.running.audit.begin(change).await?;
+        let answered = self.answer(operation, request).await;
+        let ended = match &answered {
+            Ok(response) => Ended { status: response.status.as_u16(), code: None },
+            Err(refusal) => Ended { status: refusal.status(), code: Some(refusal.code()) },
+        };
+        begun.end(ended).await;
+        answered
     }
 
     async fn answer(&self, operation: Operation, request: Request) -> Result<Response> {
@@ -102,8 +150,13 @@ impl Admin {
             }
             Operation::Check { repair } => running.check(repair).await?.to_json(),
             Operation::Advise => advice::advise(running).await?,
+            Operation::Audit { before, most } => running.audit.page(before, most).await?,
+            Operation::OpenApi => return Ok(openapi::response()),
+            Operation::Explore(explore) => {
+                return explorer::run(&running.owner, explore, request).await;
+            }
         };
-        Ok(json_response(StatusCode::OK, &value))
+        Ok(ok(&value))
     }
 
     fn has_token(&self, request: &Request) -> bool {
@@ -119,15 +172,49 @@ async fn metrics(running: &Running) -> Response {
         .with_body(text)
 }
 
+/// What the audit log shows of a request beside its path: the parameters of its query, and the fields of its body that
+/// the route names. A body that is read for this is put back.
+async fn recorded(route: &Route, request: &mut Request) -> Result<Map<String, Value>> {
+    let query = Query::parse(&request.query).unwrap_or_default();
+    let text = |(name, value): (&str, &str)| (name.to_owned(), Value::from(value));
+    let mut shown: Map<String, Value> = query.iter().map(text).collect();
+    if route.recorded.is_empty() {
+        return Ok(shown);
+    }
+    let body = std::mem::replace(&mut request.body, Body::empty());
+    let bytes = body.collect(RECORDED_BODY_BYTES_MAX).await.map_err(unreadable)?;
+    if let Ok(Value::Object(mut fields)) = serde_json::from_slice(&bytes) {
+        let take = |name: &&'static str| Some(((*name).to_owned(), fields.remove(*name)?));
+        shown.extend(route.recorded.iter().filter_map(take));
+    }
+    request.body = bytes.into();
+    Ok(shown)
+}
+
 /// The JSON object that a request carries.
 async fn body(request: Request) -> Result<Value> {
-    let bytes = request.body.collect(BODY_BYTES_MAX).await;
-    let bytes = bytes
-        .map_err(|error| Refusal::bad_request(format!("the body cannot be read: {error:?}")))?;
+    body_up_to(request, BODY_BYTES_MAX).await
+}
+
+/// The same, where it may be longer.
+async fn body_up_to(request: Request, bytes_max: usize) -> Result<Value> {
+    let bytes = request.body.collect(bytes_max).await.map_err(unreadable)?;
     match serde_json::from_slice(&bytes) {
         Ok(value @ Value::Object(_)) => Ok(value),
         _ => Err(Refusal::bad_request("the body must be a JSON object")),
     }
+}
+
+fn unreadable(error: BodyError) -> Refusal {
+    match error {
+        BodyError::TooLarge => Refusal::too_large("the body is too large"),
+        BodyError::TimedOut | BodyError::Broken => Refusal::bad_request(error.to_string()),
+    }
+}
+
+/// What was asked for.
+fn ok(value: &Value) -> Response {
+    json_response(StatusCode::OK, value)
 }
 
 fn json_response(status: StatusCode, value: &Value) -> Response {

@@ -8,6 +8,7 @@ use lazuli_http::{Request, RequestId, Response};
 use lazuli_portal::{AdminApi, Ask, BoxFuture, Portal};
 
 use super::Admin;
+use crate::audit::Via;
 
 impl Admin {
     /// Answers one request on the admin port: a page of the portal, or the API.
@@ -41,6 +42,6 @@ impl AdminApi for Admin {
             received_ms: clock.now_ms(),
             id: RequestId(0),
         };
-        Box::pin(self.counted(request, true))
+        Box::pin(self.counted(request, Some(Via::Portal)))
     }
 }

@@ -25,6 +25,10 @@ impl Refusal {
         Self::new(StatusCode::BAD_REQUEST, Failure::new("bad-request", message))
     }
 
+    pub(super) fn too_large(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, Failure::new("too-large", message))
+    }
+
     pub(super) fn not_found(what: &str, name: &str, list: &str) -> Self {
         let failure = Failure::new("not-found", format!("there is no {what} {name}"));
         Self::new(StatusCode::NOT_FOUND, failure.hint(format!("`{list}` lists those there are")))
@@ -34,6 +38,18 @@ impl Refusal {
         let failure = Failure::new("token-needed", "this needs the admin token")
             .hint("send `Authorization: Bearer TOKEN`; it is in admin-token in the data folder");
         Self::new(StatusCode::UNAUTHORIZED, failure)
+    }
+
+    pub(super) fn status(&self) -> u16 {
+        self.status.as_u16()
+    }
+
+    pub(super) fn code(&self) -> &str {
+        self.failure.code()
+    }
+
+    pub(super) fn message(&self) -> &str {
+        self.failure.message()
     }
 
     pub(super) fn response(&self) -> Response {
@@ -66,7 +82,7 @@ impl From<Failure> for Refusal {
         let status = match failure.code() {
             "account-not-found" => StatusCode::NOT_FOUND,
             "account-exists" | "accounts-given" | "too-many-accounts" => StatusCode::CONFLICT,
-            "bad-account" => StatusCode::BAD_REQUEST,
+            "bad-account" | "bad-request" => StatusCode::BAD_REQUEST,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::new(status, failure)

@@ -3,6 +3,8 @@
 use lazuli_engine::Middle;
 use lazuli_history::Step;
 
+use super::explorer::Explore;
+
 /// Everything that can be asked for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Operation {
@@ -78,6 +80,14 @@ pub(super) enum Operation {
         repair: bool,
     },
     Advise,
+    /// The changes that were asked for, newest first, below a number.
+    Audit {
+        before: Option<u64>,
+        most: usize,
+    },
+    /// What this API is, for programs.
+    OpenApi,
+    Explore(Explore),
 }
 
 /// What can be done to a partition.
@@ -111,6 +121,10 @@ pub(super) struct PartitionFilter {
 /// How many partitions one page has unless asked otherwise, and at most.
 pub(super) const PARTITIONS_PER_PAGE: usize = 1_000;
 pub(super) const PARTITIONS_PER_PAGE_MAX: usize = 10_000;
+
+/// How many changes one page of the audit log has unless asked otherwise, and at most.
+pub(super) const AUDIT_PER_PAGE: usize = 100;
+pub(super) const AUDIT_PER_PAGE_MAX: usize = 1_000;
 
 /// Why a request is no operation.
 #[derive(Debug, PartialEq, Eq)]

@@ -6,9 +6,10 @@ use lazuli_engine::Middle;
 use lazuli_history::Step;
 use lazuli_http::uri::{Query, percent_decode};
 
+use super::explorer;
 use super::request::{
-    NoOperation, Operation, PARTITIONS_PER_PAGE, PARTITIONS_PER_PAGE_MAX, PartitionChange,
-    PartitionFilter, Steer,
+    AUDIT_PER_PAGE, AUDIT_PER_PAGE_MAX, NoOperation, Operation, PARTITIONS_PER_PAGE,
+    PARTITIONS_PER_PAGE_MAX, PartitionChange, PartitionFilter, Steer,
 };
 
 /// One kind of request.
@@ -19,6 +20,8 @@ pub(super) struct Route {
     pub(super) path: &'static str,
     /// The parameters that its query may have.
     pub(super) parameters: &'static [&'static str],
+    /// The fields of its body that the audit log shows. Only what is named here is: bodies may hold what users store.
+    pub(super) recorded: &'static [&'static str],
     /// The word by which it is counted and documented.
     pub(super) name: &'static str,
     pub(super) access: Access,
@@ -34,23 +37,30 @@ pub(super) enum Access {
     Open,
     /// Whoever has the token. Nothing is changed.
     Read,
-    /// Whoever has the token.
+    /// Whoever has the token. It is written down in the audit log.
     Change,
 }
 
-pub(super) const ROUTES: &[Route] = &[
+/// Every route, those of the explorer among them.
+pub(super) fn all() -> impl Iterator<Item = &'static Route> {
+    ROUTES.iter().chain(explorer::ROUTES)
+}
+
+const ROUTES: &[Route] = &[
     open("/healthz", "health", |_| Ok(Operation::Health)),
     open("/metrics", "metrics", |_| Ok(Operation::Metrics)),
     read("/v1/status", "status", |_| Ok(Operation::Status)),
     read("/v1/overview", "overview", |_| Ok(Operation::Overview)),
     read("/v1/shards", "list-shards", |_| Ok(Operation::ListShards)),
-    change("POST", "/v1/shards", "add-shard", |_| Ok(Operation::AddShard)),
+    change("POST", "/v1/shards", "add-shard", |_| Ok(Operation::AddShard))
+        .recording(&["name", "region", "labels"]),
     change("DELETE", "/v1/shards/{name}", "remove-shard", |given| {
         Ok(Operation::RemoveShard { name: given.text("name")? })
     }),
     change("POST", "/v1/shards/{name}/repair", "repair-shard", |given| {
         Ok(Operation::RepairShard { name: given.text("name")? })
-    }),
+    })
+    .recording(&["keep"]),
     change("POST", "/v1/shards/{name}/drain", "drain-shard", |given| {
         Ok(Operation::DrainShard { name: given.text("name")? })
     }),
@@ -76,16 +86,19 @@ pub(super) const ROUTES: &[Route] = &[
         .taking(&["step"]),
     change("POST", "/v1/partitions/{id}/split", "split-partition", |given| {
         change_partition(given, PartitionChange::Split)
-    }),
+    })
+    .recording(&["at", "isolate", "by"]),
     change("POST", "/v1/partitions/{id}/merge", "merge-partitions", |given| {
         change_partition(given, PartitionChange::Merge)
     }),
     change("POST", "/v1/partitions/{id}/move", "move-partition", |given| {
         change_partition(given, PartitionChange::Move)
-    }),
+    })
+    .recording(&["to", "shardlet", "pause_limit_ms", "bytes_per_second"]),
     change("POST", "/v1/partitions/{id}/state", "set-partition-state", |given| {
         change_partition(given, PartitionChange::State)
-    }),
+    })
+    .recording(&["state"]),
     read("/v1/jobs", "list-jobs", |_| Ok(Operation::ListJobs)),
     read("/v1/jobs/{number}", "show-job", |given| {
         Ok(Operation::ShowJob { number: given.number("number")? })
@@ -97,37 +110,62 @@ pub(super) const ROUTES: &[Route] = &[
         Ok(Operation::ListAccounts { keys: given.flag("keys")? })
     })
     .taking(&["keys"]),
-    change("POST", "/v1/accounts", "create-account", |_| Ok(Operation::CreateAccount)),
+    change("POST", "/v1/accounts", "create-account", |_| Ok(Operation::CreateAccount))
+        .recording(&["name"]),
     change("POST", "/v1/accounts/{name}/rotate-key", "rotate-key", |given| {
         Ok(Operation::RotateKey { name: given.text("name")? })
-    }),
+    })
+    .recording(&["key"]),
     change("POST", "/v1/fsck", "fsck", |given| {
         Ok(Operation::Check { repair: given.flag("repair")? })
     })
     .taking(&["repair"]),
     read("/v1/advice", "advise", |_| Ok(Operation::Advise)),
+    read("/v1/audit", "audit", |given| {
+        let before = given.parameter("before").map(str::parse).transpose();
+        let before = before.map_err(|_| NoOperation::Parameter("before"))?;
+        let most = given.limit("limit", AUDIT_PER_PAGE, AUDIT_PER_PAGE_MAX)?;
+        Ok(Operation::Audit { before, most })
+    })
+    .taking(&["before", "limit"]),
+    read("/v1/openapi.json", "openapi", |_| Ok(Operation::OpenApi)),
 ];
 
 const fn open(path: &'static str, name: &'static str, operation: Make) -> Route {
-    Route { method: "GET", path, parameters: &[], name, access: Access::Open, operation }
+    Route::new("GET", path, name, Access::Open, operation)
 }
 
-const fn read(path: &'static str, name: &'static str, operation: Make) -> Route {
-    Route { method: "GET", path, parameters: &[], name, access: Access::Read, operation }
+pub(super) const fn read(path: &'static str, name: &'static str, operation: Make) -> Route {
+    Route::new("GET", path, name, Access::Read, operation)
 }
 
-const fn change(
+pub(super) const fn change(
     method: &'static str,
     path: &'static str,
     name: &'static str,
     operation: Make,
 ) -> Route {
-    Route { method, path, parameters: &[], name, access: Access::Change, operation }
+    Route::new(method, path, name, Access::Change, operation)
 }
 
 impl Route {
-    const fn taking(mut self, parameters: &'static [&'static str]) -> Self {
+    const fn new(
+        method: &'static str,
+        path: &'static str,
+        name: &'static str,
+        access: Access,
+        operation: Make,
+    ) -> Self {
+        Self { method, path, parameters: &[], recorded: &[], name, access, operation }
+    }
+
+    pub(super) const fn taking(mut self, parameters: &'static [&'static str]) -> Self {
         self.parameters = parameters;
+        self
+    }
+
+    pub(super) const fn recording(mut self, fields: &'static [&'static str]) -> Self {
+        self.recorded = fields;
         self
     }
 
@@ -138,7 +176,7 @@ impl Route {
         query: &str,
     ) -> Result<(&'static Self, Operation), NoOperation> {
         let pieces: Vec<&str> = path.split('/').collect();
-        let here = || ROUTES.iter().filter(|route| route.is_at(&pieces));
+        let here = || all().filter(|route| route.is_at(&pieces));
         let Some(route) = here().find(|route| route.method == method) else {
             return Err(here().next().map_or(NoOperation::Path, |_| NoOperation::Method));
         };
@@ -175,7 +213,7 @@ fn is_named(piece: &str) -> bool {
 }
 
 /// What a request has where its route leaves it open.
-struct Given<'r, 'q> {
+pub(super) struct Given<'r, 'q> {
     route: &'static Route,
     pieces: &'r [&'q str],
     query: &'r Query<'q>,
@@ -183,7 +221,7 @@ struct Given<'r, 'q> {
 
 impl Given<'_, '_> {
     /// The piece of the path with this name.
-    fn text(&self, name: &'static str) -> Result<String, NoOperation> {
+    pub(super) fn text(&self, name: &'static str) -> Result<String, NoOperation> {
         let mut places = self.route.path.split('/').zip(self.pieces);
         let found = places.find(|(piece, _)| piece.trim_matches(['{', '}']) == name);
         let (_, piece) = found.ok_or(NoOperation::Path)?;
@@ -195,12 +233,18 @@ impl Given<'_, '_> {
     }
 
     /// A parameter of the query. An empty one is none.
-    fn parameter(&self, name: &'static str) -> Option<&str> {
+    pub(super) fn parameter(&self, name: &'static str) -> Option<&str> {
         debug_assert!(self.route.parameters.contains(&name), "{name} must be in the table");
         self.query.get(name).filter(|text| !text.is_empty())
     }
 
-    fn flag(&self, name: &'static str) -> Result<bool, NoOperation> {
+    /// A parameter that must be there, be it empty.
+    pub(super) fn required(&self, name: &'static str) -> Result<&str, NoOperation> {
+        debug_assert!(self.route.parameters.contains(&name), "{name} must be in the table");
+        self.query.get(name).ok_or(NoOperation::Parameter(name))
+    }
+
+    pub(super) fn flag(&self, name: &'static str) -> Result<bool, NoOperation> {
         match self.parameter(name) {
             None | Some("false") => Ok(false),
             Some("true") => Ok(true),
@@ -209,7 +253,7 @@ impl Given<'_, '_> {
     }
 
     /// A number from one to `most`; a larger one counts as `most`.
-    fn limit(
+    pub(super) fn limit(
         &self,
         name: &'static str,
         otherwise: usize,
@@ -340,8 +384,8 @@ mod tests {
             let piece = |piece: &str| if is_named(piece) { "{}" } else { piece }.to_owned();
             path.split('/').map(piece).collect()
         };
-        for (at, one) in ROUTES.iter().enumerate() {
-            for other in &ROUTES[at + 1..] {
+        for (at, one) in all().enumerate() {
+            for other in all().skip(at + 1) {
                 assert_ne!(one.name, other.name);
                 let (left, right) = (bare(one.path), bare(other.path));
                 assert!(one.method != other.method || left != right, "{} twice", one.path);
@@ -351,7 +395,7 @@ mod tests {
 
     #[test]
     fn only_health_and_metrics_need_no_token() {
-        let open = ROUTES.iter().filter(|route| route.access == Access::Open);
+        let open = all().filter(|route| route.access == Access::Open);
         let names: Vec<&str> = open.map(|route| route.name).collect();
         assert_eq!(names, ["health", "metrics"]);
     }

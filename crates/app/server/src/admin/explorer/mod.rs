@@ -1,0 +1,67 @@
+//! The explorer: what is stored in tables, blobs and queues, looked at and changed as JSON.
+//!
+//! It is a translator. Each operation becomes a request that a client of the service could send, which the front answers
+//! ([`Owner`]): names, conditions, filters and limits mean what they mean there, and are decided there.
+
+mod answer;
+mod blobs;
+mod entities;
+mod import;
+mod preview;
+mod queues;
+mod request;
+mod routes;
+mod tables;
+
+use lazuli_http::{Request, Response};
+
+use super::refusal::Result;
+use crate::owner::Owner;
+pub(super) use request::Explore;
+pub(super) use routes::ROUTES;
+
+/// Does one operation of the explorer.
+pub(super) async fn run(owner: &Owner, explore: Explore, request: Request) -> Result<Response> {
+    match explore {
+        Explore::ListTables { account, page } => tables::list(owner, &account, &page).await,
+        Explore::CreateTable { account } => tables::create(owner, &account, request).await,
+        Explore::QueryEntities { table, filter, page } => {
+            entities::query(owner, &table, filter.as_deref(), &page).await
+        }
+        Explore::GetEntity { entity } => entities::get(owner, &entity).await,
+        Explore::InsertEntity { table } => entities::insert(owner, &table, request).await,
+        Explore::WriteEntity { entity, write } => {
+            entities::write(owner, &entity, write, request).await
+        }
+        Explore::DeleteEntity { entity } => entities::delete(owner, &entity, &request).await,
+        Explore::ExportEntities { table, filter } => {
+            entities::export(owner.clone(), table, filter).await
+        }
+        Explore::ImportEntities { table, mode } => {
+            import::run(owner, &table, mode, request.body).await
+        }
+        Explore::ListContainers { account, page } => {
+            blobs::containers(owner, &account, &page).await
+        }
+        Explore::CreateContainer { account } => blobs::create(owner, &account, request).await,
+        Explore::ListBlobs { container, prefix, delimiter, page } => {
+            let (prefix, delimiter) = (prefix.as_deref(), delimiter.as_deref());
+            blobs::list(owner, &container, prefix, delimiter, &page).await
+        }
+        Explore::ShowBlob { blob } => blobs::show(owner, &blob).await,
+        Explore::Download { blob } => blobs::download(owner, &blob).await,
+        Explore::Preview { blob, bytes } => preview::show(owner, &blob, bytes).await,
+        Explore::Image { blob } => preview::image(owner, &blob).await,
+        Explore::Upload { blob, overwrite } => {
+            blobs::upload(owner, &blob, overwrite, request).await
+        }
+        Explore::DeleteBlob { blob } => blobs::delete(owner, &blob, &request).await,
+        Explore::SetTags { blob } => blobs::set_tags(owner, &blob, request).await,
+        Explore::ListQueues { account, page } => queues::list(owner, &account, &page).await,
+        Explore::CreateQueue { account } => queues::create(owner, &account, request).await,
+        Explore::ShowQueue { queue } => queues::show(owner, &queue).await,
+        Explore::PeekMessages { queue, most } => queues::peek(owner, &queue, most).await,
+        Explore::PutMessage { queue } => queues::put(owner, &queue, request).await,
+        Explore::ClearMessages { queue } => queues::clear(owner, &queue).await,
+    }
+}

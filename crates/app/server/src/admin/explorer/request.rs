@@ -1,0 +1,149 @@
+//! What the explorer can be asked for.
+
+/// Every operation of the explorer.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::admin) enum Explore {
+    CreateTable {
+        account: String,
+    },
+    CreateContainer {
+        account: String,
+    },
+    CreateQueue {
+        account: String,
+    },
+    ListTables {
+        account: String,
+        page: Page,
+    },
+    QueryEntities {
+        table: TablePath,
+        filter: Option<String>,
+        page: Page,
+    },
+    GetEntity {
+        entity: EntityPath,
+    },
+    InsertEntity {
+        table: TablePath,
+    },
+    WriteEntity {
+        entity: EntityPath,
+        write: Write,
+    },
+    DeleteEntity {
+        entity: EntityPath,
+    },
+    ExportEntities {
+        table: TablePath,
+        filter: Option<String>,
+    },
+    ImportEntities {
+        table: TablePath,
+        mode: Mode,
+    },
+    ListContainers {
+        account: String,
+        page: Page,
+    },
+    ListBlobs {
+        container: ContainerPath,
+        prefix: Option<String>,
+        delimiter: Option<String>,
+        page: Page,
+    },
+    ShowBlob {
+        blob: BlobPath,
+    },
+    Download {
+        blob: BlobPath,
+    },
+    Preview {
+        blob: BlobPath,
+        bytes: usize,
+    },
+    Image {
+        blob: BlobPath,
+    },
+    Upload {
+        blob: BlobPath,
+        overwrite: bool,
+    },
+    DeleteBlob {
+        blob: BlobPath,
+    },
+    SetTags {
+        blob: BlobPath,
+    },
+    ListQueues {
+        account: String,
+        page: Page,
+    },
+    ShowQueue {
+        queue: QueuePath,
+    },
+    PeekMessages {
+        queue: QueuePath,
+        most: usize,
+    },
+    PutMessage {
+        queue: QueuePath,
+    },
+    ClearMessages {
+        queue: QueuePath,
+    },
+}
+
+/// Which part of a list.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::admin) struct Page {
+    /// The `next` of the page before.
+    pub(super) after: Option<String>,
+    pub(super) most: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::admin) struct TablePath {
+    pub(super) account: String,
+    pub(super) table: String,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::admin) struct EntityPath {
+    pub(super) table: TablePath,
+    pub(super) partition_key: String,
+    pub(super) row_key: String,
+}
+
+/// How an entity is written over another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::admin) enum Write {
+    Replace,
+    Merge,
+}
+
+/// What an import does with an entity whose keys are there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::admin) enum Mode {
+    /// Refuses it.
+    Insert,
+    Over(Write),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::admin) struct ContainerPath {
+    pub(super) account: String,
+    pub(super) container: String,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::admin) struct BlobPath {
+    pub(super) container: ContainerPath,
+    pub(super) name: String,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::admin) struct QueuePath {
+    pub(super) account: String,
+    pub(super) queue: String,
+}

@@ -1,0 +1,179 @@
+//! The routes of the explorer. Names that may hold any sign are parameters of the query and not pieces of the path, where
+//! browsers and proxies would take `..` and `//` for something else.
+
+use super::super::request::{NoOperation, Operation};
+use super::super::routes::{Given, Route, change, read};
+use super::preview::{PREVIEW_BYTES, PREVIEW_BYTES_MAX};
+use super::request::{
+    BlobPath, ContainerPath, EntityPath, Explore, Mode, Page, QueuePath, TablePath, Write,
+};
+
+/// How many items a page of a list has unless asked otherwise, and at most.
+const ITEMS_PER_PAGE: usize = 100;
+const ITEMS_PER_PAGE_MAX: usize = 1_000;
+/// How many messages are peeked at unless asked otherwise, and at most.
+const MESSAGES_PEEKED: usize = 16;
+const MESSAGES_PEEKED_MAX: usize = 32;
+
+const PAGE: &[&str] = &["after", "limit"];
+const KEYS: &[&str] = &["partition_key", "row_key"];
+const NAME: &[&str] = &["name"];
+
+type Made = Result<Operation, NoOperation>;
+
+pub(in crate::admin) const ROUTES: &[Route] = &[
+    read("/v1/explorer/tables/{account}", "list-tables", |given| {
+        made(Explore::ListTables { account: given.text("account")?, page: page(given)? })
+    })
+    .taking(PAGE),
+    change("POST", "/v1/explorer/tables/{account}", "create-table", |given| {
+        made(Explore::CreateTable { account: given.text("account")? })
+    })
+    .recording(NAME),
+    read("/v1/explorer/tables/{account}/{table}/entities", "query-entities", |given| {
+        let (table, filter) = (table(given)?, given.parameter("filter").map(str::to_owned));
+        made(Explore::QueryEntities { table, filter, page: page(given)? })
+    })
+    .taking(&["filter", "after", "limit"]),
+    change("POST", "/v1/explorer/tables/{account}/{table}/entities", "insert-entity", |given| {
+        made(Explore::InsertEntity { table: table(given)? })
+    }),
+    read("/v1/explorer/tables/{account}/{table}/entity", "get-entity", |given| {
+        made(Explore::GetEntity { entity: entity(given)? })
+    })
+    .taking(KEYS),
+    change("PUT", "/v1/explorer/tables/{account}/{table}/entity", "replace-entity", |given| {
+        made(Explore::WriteEntity { entity: entity(given)?, write: Write::Replace })
+    })
+    .taking(KEYS),
+    change("PATCH", "/v1/explorer/tables/{account}/{table}/entity", "merge-entity", |given| {
+        made(Explore::WriteEntity { entity: entity(given)?, write: Write::Merge })
+    })
+    .taking(KEYS),
+    change("DELETE", "/v1/explorer/tables/{account}/{table}/entity", "delete-entity", |given| {
+        made(Explore::DeleteEntity { entity: entity(given)? })
+    })
+    .taking(KEYS),
+    read("/v1/explorer/tables/{account}/{table}/export", "export-entities", |given| {
+        let filter = given.parameter("filter").map(str::to_owned);
+        made(Explore::ExportEntities { table: table(given)?, filter })
+    })
+    .taking(&["filter"]),
+    change("POST", "/v1/explorer/tables/{account}/{table}/import", "import-entities", |given| {
+        made(Explore::ImportEntities { table: table(given)?, mode: mode(given)? })
+    })
+    .taking(&["mode"]),
+    read("/v1/explorer/blobs/{account}", "list-containers", |given| {
+        made(Explore::ListContainers { account: given.text("account")?, page: page(given)? })
+    })
+    .taking(PAGE),
+    change("POST", "/v1/explorer/blobs/{account}", "create-container", |given| {
+        made(Explore::CreateContainer { account: given.text("account")? })
+    })
+    .recording(NAME),
+    read("/v1/explorer/blobs/{account}/{container}/list", "list-blobs", |given| {
+        made(Explore::ListBlobs {
+            container: container(given)?,
+            prefix: given.parameter("prefix").map(str::to_owned),
+            delimiter: given.parameter("delimiter").map(str::to_owned),
+            page: page(given)?,
+        })
+    })
+    .taking(&["prefix", "delimiter", "after", "limit"]),
+    read("/v1/explorer/blobs/{account}/{container}/blob", "show-blob", |given| {
+        made(Explore::ShowBlob { blob: blob(given)? })
+    })
+    .taking(NAME),
+    change("PUT", "/v1/explorer/blobs/{account}/{container}/blob", "upload-blob", |given| {
+        made(Explore::Upload { blob: blob(given)?, overwrite: given.flag("overwrite")? })
+    })
+    .taking(&["name", "overwrite"]),
+    change("DELETE", "/v1/explorer/blobs/{account}/{container}/blob", "delete-blob", |given| {
+        made(Explore::DeleteBlob { blob: blob(given)? })
+    })
+    .taking(NAME),
+    read("/v1/explorer/blobs/{account}/{container}/content", "download-blob", |given| {
+        made(Explore::Download { blob: blob(given)? })
+    })
+    .taking(NAME),
+    read("/v1/explorer/blobs/{account}/{container}/preview", "preview-blob", |given| {
+        let bytes = given.limit("bytes", PREVIEW_BYTES, PREVIEW_BYTES_MAX)?;
+        made(Explore::Preview { blob: blob(given)?, bytes })
+    })
+    .taking(&["name", "bytes"]),
+    read("/v1/explorer/blobs/{account}/{container}/image", "show-image", |given| {
+        made(Explore::Image { blob: blob(given)? })
+    })
+    .taking(NAME),
+    change("PUT", "/v1/explorer/blobs/{account}/{container}/tags", "set-blob-tags", |given| {
+        made(Explore::SetTags { blob: blob(given)? })
+    })
+    .taking(NAME),
+    read("/v1/explorer/queues/{account}", "list-queues", |given| {
+        made(Explore::ListQueues { account: given.text("account")?, page: page(given)? })
+    })
+    .taking(PAGE),
+    change("POST", "/v1/explorer/queues/{account}", "create-queue", |given| {
+        made(Explore::CreateQueue { account: given.text("account")? })
+    })
+    .recording(NAME),
+    read("/v1/explorer/queues/{account}/{queue}", "show-queue", |given| {
+        made(Explore::ShowQueue { queue: queue(given)? })
+    }),
+    read("/v1/explorer/queues/{account}/{queue}/messages", "peek-messages", |given| {
+        let most = given.limit("limit", MESSAGES_PEEKED, MESSAGES_PEEKED_MAX)?;
+        made(Explore::PeekMessages { queue: queue(given)?, most })
+    })
+    .taking(&["limit"]),
+    change("POST", "/v1/explorer/queues/{account}/{queue}/messages", "put-message", |given| {
+        made(Explore::PutMessage { queue: queue(given)? })
+    })
+    .recording(&["hidden_seconds", "lives_seconds"]),
+    change("DELETE", "/v1/explorer/queues/{account}/{queue}/messages", "clear-messages", |given| {
+        made(Explore::ClearMessages { queue: queue(given)? })
+    }),
+];
+
+fn made(explore: Explore) -> Made {
+    Ok(Operation::Explore(explore))
+}
+
+fn page(given: &Given<'_, '_>) -> Result<Page, NoOperation> {
+    let after = given.parameter("after").map(str::to_owned);
+    Ok(Page { after, most: given.limit("limit", ITEMS_PER_PAGE, ITEMS_PER_PAGE_MAX)? })
+}
+
+fn table(given: &Given<'_, '_>) -> Result<TablePath, NoOperation> {
+    Ok(TablePath { account: given.text("account")?, table: given.text("table")? })
+}
+
+/// Both keys must be there; either may be empty.
+fn entity(given: &Given<'_, '_>) -> Result<EntityPath, NoOperation> {
+    Ok(EntityPath {
+        table: table(given)?,
+        partition_key: given.required("partition_key")?.to_owned(),
+        row_key: given.required("row_key")?.to_owned(),
+    })
+}
+
+fn mode(given: &Given<'_, '_>) -> Result<Mode, NoOperation> {
+    match given.parameter("mode") {
+        None | Some("insert") => Ok(Mode::Insert),
+        Some("replace") => Ok(Mode::Over(Write::Replace)),
+        Some("merge") => Ok(Mode::Over(Write::Merge)),
+        Some(_) => Err(NoOperation::Parameter("mode")),
+    }
+}
+
+fn container(given: &Given<'_, '_>) -> Result<ContainerPath, NoOperation> {
+    Ok(ContainerPath { account: given.text("account")?, container: given.text("container")? })
+}
+
+fn blob(given: &Given<'_, '_>) -> Result<BlobPath, NoOperation> {
+    let name = given.parameter("name").ok_or(NoOperation::Parameter("name"))?.to_owned();
+    Ok(BlobPath { container: container(given)?, name })
+}
+
+fn queue(given: &Given<'_, '_>) -> Result<QueuePath, NoOperation> {
+    Ok(QueuePath { account: given.text("account")?, queue: given.text("queue")? })
+}

@@ -1,0 +1,156 @@
+//! Requests to the fronts from within the server, in the name of an account's owner.
+//!
+//! They are what a client would send: signed with the account's key, and checked by the front like all others. So there
+//! is no way around signatures that somebody could find from outside, and one meaning of every request.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use lazuli_http::auth::{self, Accounts, Dialect};
+use lazuli_http::date::format_rfc1123;
+use lazuli_http::uri::percent_encode;
+use lazuli_http::{Body, HeaderMap, HeaderName, HeaderValue, Method, Request, RequestId, Response};
+
+use crate::failure::{Failure, Result};
+use crate::fronts::Handler;
+
+/// The version of the Table service that the official SDKs ask for.
+const TABLES_VERSION: &str = "2019-02-02";
+/// A version of the Blob and Queue services that knows all that is asked for here.
+const STORAGE_VERSION: &str = "2021-12-02";
+
+/// Whom to ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Service {
+    Blobs,
+    Queues,
+    Tables,
+}
+
+impl Service {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Blobs => "blobs",
+            Self::Queues => "queues",
+            Self::Tables => "tables",
+        }
+    }
+}
+
+/// What to ask of an account.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    service: Service,
+    account: String,
+    method: Method,
+    path: String,
+    query: String,
+    headers: Vec<(&'static str, String)>,
+    body: Body,
+}
+
+impl Ask {
+    /// The path is what stands behind the account, escaped.
+    pub(crate) fn new(service: Service, method: Method, account: &str, path: String) -> Self {
+        let (account, query) = (account.to_owned(), String::new());
+        Self { service, account, method, path, query, headers: Vec::new(), body: Body::empty() }
+    }
+
+    pub(crate) fn query(mut self, name: &str, value: &str) -> Self {
+        let between = if self.query.is_empty() { "" } else { "&" };
+        self.query = format!("{}{between}{name}={}", self.query, percent_encode(value));
+        self
+    }
+
+    pub(crate) fn maybe_query(self, name: &str, value: Option<&str>) -> Self {
+        match value {
+            Some(value) => self.query(name, value),
+            None => self,
+        }
+    }
+
+    pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    pub(crate) fn maybe_header(self, name: &'static str, value: Option<&str>) -> Self {
+        match value {
+            Some(value) => self.header(name, value),
+            None => self,
+        }
+    }
+
+    pub(crate) fn body(mut self, body: Body) -> Self {
+        self.body = body;
+        self
+    }
+
+    fn request(self) -> Result<Request> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let seconds = i64::try_from(now.as_secs()).unwrap_or(0);
+        let mut headers = HeaderMap::new();
+        let version = match self.service {
+            Service::Tables => TABLES_VERSION,
+            Service::Blobs | Service::Queues => STORAGE_VERSION,
+        };
+        let usual = [("host", "localhost"), ("x-ms-version", version)];
+        let usual = usual.map(|(name, value)| (name, value.to_owned()));
+        let date = ("x-ms-date", format_rfc1123(seconds));
+        let length = self.body.length().map(|length| ("content-length", length.to_string()));
+        for (name, value) in usual.into_iter().chain([date]).chain(length).chain(self.headers) {
+            let value = HeaderValue::try_from(value).map_err(|_| {
+                Failure::new("bad-request", format!("{name} has signs that no header can carry"))
+            })?;
+            headers.append(HeaderName::from_static(name), value);
+        }
+        Ok(Request {
+            method: self.method,
+            path: format!("/{}{}", percent_encode(&self.account), self.path),
+            query: self.query,
+            headers,
+            body: self.body,
+            peer: ([127, 0, 0, 1], 0).into(),
+            secure: false,
+            received_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
+            id: RequestId(0),
+        })
+    }
+}
+
+/// Asks the fronts as the owner of each account.
+#[derive(Clone)]
+pub(crate) struct Owner {
+    fronts: Arc<[(&'static str, Handler)]>,
+    accounts: Arc<Accounts>,
+}
+
+impl Owner {
+    pub(crate) fn new(fronts: Vec<(&'static str, Handler)>, accounts: Arc<Accounts>) -> Self {
+        Self { fronts: fronts.into(), accounts }
+    }
+
+    /// What the front answers, whatever that is. Refused here are accounts that nobody has.
+    pub(crate) async fn ask(&self, ask: Ask) -> Result<Response> {
+        let (service, account) = (ask.service, ask.account.clone());
+        let Some(keys) = self.accounts.get(&account) else {
+            return Err(Failure::new(
+                "account-not-found",
+                format!("there is no account {account}"),
+            )
+            .hint("`lazuli account list` lists those there are"));
+        };
+        let mut request = ask.request()?;
+        let dialect = match service {
+            Service::Tables => Dialect::Tables,
+            Service::Blobs | Service::Queues => Dialect::Storage,
+        };
+        auth::sign(&mut request, dialect, &account, &keys.first)
+            .map_err(|_| Failure::new("bad-request", "the request cannot be signed"))?;
+        let front = self.fronts.iter().find(|(name, _)| *name == service.name());
+        match front {
+            Some((_, handler)) => Ok(handler(request).await),
+            None => Err(Failure::new("no-front", format!("{} are not served", service.name()))),
+        }
+    }
+}
