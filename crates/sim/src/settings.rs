@@ -59,6 +59,7 @@ impl Settings {
                 job_interval: Duration::from_millis(*random.pick(&[10, 1_000])),
                 moves_at_once: random.between(1, 4) as usize,
                 reconcile_interval: Duration::from_millis(*random.pick(&[50, 30_000])),
+                latencies: true,
             },
         }
     }
