@@ -27,7 +27,7 @@ LOADS = {"tables": tables_load.Load, "blobs": blobs_load.Load, "queues": queues_
 # The server lives this long between two kills.
 LIFE_SECONDS = (2.0, 6.0)
 # Between two changes of the map.
-CHANGE_SECONDS_WITH_KILLS = 1.0
+CHANGE_SECONDS_WITH_KILLS = 0.5
 CHANGE_SECONDS_WITHOUT_KILLS = 0.3
 # How long a load may take to begin.
 BEGIN_SECONDS_MAX = 60

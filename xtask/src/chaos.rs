@@ -11,7 +11,8 @@ use crate::arguments::Arguments;
 use crate::workspace::{self, Workspace};
 use crate::{Result, conformance, process, python};
 
-const PROGRAM: &str = "tests/chaos/chaos.py";
+const FOLDER: &str = "tests/chaos";
+const PROGRAM: &str = "chaos.py";
 
 /// How long it takes when nobody says, in seconds.
 const SECONDS: u64 = 600;
@@ -48,9 +49,16 @@ pub(crate) fn go_on_for(seconds: u64, fate: Fate, seed: Option<u64>) -> Result {
     let folder = workspace.scratch.join(folder_name);
     process::fresh_folder(&folder)?;
     let (account, key) = conformance::account()?;
+    println!("--- what the checkers find");
+    process::run(
+        Command::new(&python)
+            .args(["-m", "pytest", "-p", "no:cacheprovider", "--quiet", "."])
+            .current_dir(workspace::root().join(FOLDER))
+            .env("PYTHONDONTWRITEBYTECODE", "1"),
+    )?;
     println!("--- chaos for {seconds} s with seed {seed}");
     let mut command = Command::new(python);
-    command.arg(workspace::root().join(PROGRAM));
+    command.arg(workspace::root().join(FOLDER).join(PROGRAM));
     command.arg("--binary").arg(server).arg("--folder").arg(folder);
     command.args(["--seconds", &seconds.to_string(), "--seed", &seed.to_string()]);
     command.args(["--account", &account, "--key", &key]);
