@@ -85,10 +85,22 @@ impl Api {
         query: &[(&str, &str)],
         body: Body,
     ) -> Result<Response> {
+        self.send(method, pieces, query, HeaderMap::new(), body).await
+    }
+
+    /// The same with headers.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        pieces: &[&str],
+        query: &[(&str, &str)],
+        headers: HeaderMap,
+        body: Body,
+    ) -> Result<Response> {
         let path = pieces.iter().map(|piece| format!("/{}", percent_encode(piece))).collect();
         let pairs: Vec<String> =
             query.iter().map(|(name, value)| format!("{name}={}", percent_encode(value))).collect();
-        let ask = Ask { method, path, query: pairs.join("&"), headers: HeaderMap::new(), body };
+        let ask = Ask { method, path, query: pairs.join("&"), headers, body };
         let answer = self.0.ask(ask).await;
         if answer.status.is_success() {
             return Ok(answer);
@@ -101,7 +113,8 @@ impl Api {
     }
 }
 
-async fn read(answer: Response) -> Result<Value> {
+/// What an answer says.
+pub(crate) async fn read(answer: Response) -> Result<Value> {
     let unreadable = |message: String| Refused {
         status: StatusCode::INTERNAL_SERVER_ERROR,
         message,

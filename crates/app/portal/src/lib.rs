@@ -15,6 +15,7 @@ mod page;
 mod pages;
 mod route;
 mod session;
+mod upload;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -129,6 +130,7 @@ impl Portal {
                 self.sessions.leave_notice(&session.id, notice, Instant::now());
                 redirect(&to)
             }
+            Ok(Outcome::File(response)) => response,
             Err(fault) => self.show_fault(Some(&session), &fault),
         }
     }
@@ -194,6 +196,7 @@ async fn show(route: &Route, visit: &Visit<'_>) -> Result {
         Route::Containers => pages::containers::show(visit).await,
         Route::Jobs => pages::jobs::show(visit).await,
         Route::SteerJob { number, steer } => pages::jobs::steer(visit, *number, *steer).await,
+        Route::Explorer(place) => pages::explorer::show(visit, place).await,
         Route::Style | Route::Script | Route::Icon | Route::Login | Route::Logout | Route::Live => {
             Err(NoRoute::Path.into())
         }
@@ -205,7 +208,11 @@ async fn read_form(request: Request, changes: bool) -> Result<Form> {
         return Ok(Form::default());
     }
     let unreadable = |error| Fault::new(StatusCode::BAD_REQUEST, format!("the form: {error}"));
-    Form::read(request.body).await.map_err(unreadable)
+    let read = match request.header("content-type").and_then(upload::boundary) {
+        Some(boundary) => upload::read(request.body, &boundary).await,
+        None => Form::read(request.body).await,
+    };
+    read.map_err(unreadable)
 }
 
 /// The page that was asked for, to come back to after the login.

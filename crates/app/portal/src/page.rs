@@ -1,7 +1,7 @@
 //! What a page gets and gives: a visit with its session and its form, and what the visitor sees next.
 
-use lazuli_http::StatusCode;
 use lazuli_http::uri::Query;
+use lazuli_http::{Response, StatusCode};
 use maud::Markup;
 
 use crate::api::{Api, Refused};
@@ -30,16 +30,18 @@ pub(crate) enum Part {
     Overview,
     Containers,
     Jobs,
+    Explorer,
 }
 
 impl Part {
-    pub(crate) const ALL: &[Self] = &[Self::Overview, Self::Containers, Self::Jobs];
+    pub(crate) const ALL: &[Self] = &[Self::Overview, Self::Containers, Self::Jobs, Self::Explorer];
 
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Overview => "Overview",
             Self::Containers => "Containers",
             Self::Jobs => "Jobs",
+            Self::Explorer => "Explorer",
         }
     }
 
@@ -48,6 +50,7 @@ impl Part {
             Self::Overview => "/portal/",
             Self::Containers => "/portal/containers",
             Self::Jobs => "/portal/jobs",
+            Self::Explorer => "/portal/explorer",
         }
     }
 }
@@ -66,6 +69,8 @@ pub(crate) enum Outcome {
         to: String,
         notice: Notice,
     },
+    /// A file: what somebody stored, as no page.
+    File(Response),
 }
 
 impl Outcome {

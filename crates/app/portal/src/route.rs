@@ -2,6 +2,7 @@
 
 use lazuli_http::uri::percent_decode;
 
+use crate::pages::explorer::Place;
 use crate::pages::jobs::Steer;
 
 /// Where the portal begins. Everything else on the port is the admin API.
@@ -28,6 +29,8 @@ pub(crate) enum Route {
         number: u64,
         steer: Steer,
     },
+    /// What is stored in tables, blobs and queues.
+    Explorer(Place),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +65,7 @@ impl Route {
                 number: number.parse().map_err(|_| NoRoute::Path)?,
                 steer: Steer::parse(steer).ok_or(NoRoute::Path)?,
             },
+            ["explorer", rest @ ..] => Self::Explorer(Place::parse(rest).ok_or(NoRoute::Path)?),
             _ => return Err(NoRoute::Path),
         };
         let (get, post) = route.methods();
@@ -77,6 +81,7 @@ impl Route {
         match self {
             Self::Style | Self::Script | Self::Icon | Self::Live => (true, false),
             Self::Overview | Self::Containers | Self::Jobs => (true, false),
+            Self::Explorer(place) => (!place.changes(), place.changes()),
             Self::Login => (true, true),
             Self::Logout | Self::Keys { .. } | Self::SteerJob { .. } => (false, true),
         }

@@ -1,6 +1,7 @@
 //! The pages, one file each: ask the admin API, lay out what it says.
 
 pub(crate) mod containers;
+pub(crate) mod explorer;
 pub(crate) mod jobs;
 pub(crate) mod keys;
 pub(crate) mod login;
