@@ -28,6 +28,7 @@ const WIRE: &str = "crates/wire/";
 const FRONTS: &str = "crates/fronts/";
 const PORTAL: &str = "crates/app/portal";
 const APP: &str = "crates/app/";
+const SERVER: &str = "crates/app/server";
 const SIM: &str = "crates/sim";
 const BENCH: &str = "crates/bench";
 const TRIAL: &str = "crates/trial";
@@ -116,7 +117,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         folder: BENCH,
-        may_name: &[SHAPES, HISTORY, ENGINE, SHARDMAP, STORE, ENV, STORES, WIRE, TRIAL],
+        may_name: &[SERVER, SHAPES, HISTORY, ENGINE, SHARDMAP, STORE, ENV, STORES, WIRE, TRIAL],
         tests_may_name: &[],
         why: "benchmarks measure core and stores from inside, fronts and the server over the wire",
     },

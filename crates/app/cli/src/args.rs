@@ -96,6 +96,8 @@ pub(crate) enum Command {
     /// Run the balancer on a described fleet in virtual time, and print how even it becomes
     #[command(after_help = simulate::AFTER_HELP)]
     Simulate(simulate::Simulate),
+    /// Make the load of all shards even: split, merge and move partitions while they are in use
+    Rebalance(partition::Rebalance),
     /// Print the version
     Version,
 }
@@ -156,6 +158,9 @@ pub(crate) enum ShardCommand {
         /// Do not wait for the end
         #[arg(long)]
         detach: bool,
+        /// Let the shard take partitions again
+        #[arg(long, conflicts_with = "detach")]
+        stop: bool,
         #[command(flatten)]
         target: Target,
     },

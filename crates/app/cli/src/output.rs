@@ -44,6 +44,18 @@ pub(crate) fn cell(value: &Value) -> String {
     }
 }
 
+/// A number of bytes with a unit that fits.
+pub(crate) fn size(bytes: u64) -> String {
+    let mut size = bytes as f64;
+    for unit in ["B", "KiB", "MiB", "GiB"] {
+        if size < 1024.0 {
+            return format!("{size:.1} {unit}");
+        }
+        size /= 1024.0;
+    }
+    format!("{size:.1} TiB")
+}
+
 /// Prints rows under their heads, in columns as wide as their widest cell.
 pub(crate) fn table(heads: &[&str], rows: &[Vec<String>]) {
     for text in aligned(heads, rows) {

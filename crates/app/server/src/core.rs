@@ -32,7 +32,12 @@ impl Core {
         let store_settings = store_settings(settings);
         let catalog = Arc::new(open_store(&folder.catalog(), &store_settings).await?);
         let (env, kept) = (real::env(), catalog.clone());
-        let engine = Engine::on(env, EngineSettings::default(), kept).await?;
+        let engine_settings = EngineSettings::default();
+        // Those of the balancer are not to wait for each other.
+        let moves_at_once =
+            engine_settings.moves_at_once.max(settings.balance.planner.moves_at_once);
+        let engine_settings = EngineSettings { moves_at_once, ..engine_settings };
+        let engine = Engine::on(env, engine_settings, kept).await?;
         if engine.manager().catalog().shards().await?.is_empty() {
             engine.manager().add_shard(&first_shard()).await?;
         }

@@ -7,6 +7,7 @@ pub mod accounts;
 mod admin;
 mod advice;
 mod audit;
+mod balance;
 mod block_check;
 mod core;
 pub mod endpoints;

@@ -13,6 +13,7 @@ use lazuli_store::Result;
 use lazuli_store_blocks::BlockFiles;
 
 use crate::audit::Audit;
+use crate::balance::Balancer;
 use crate::block_check;
 use crate::endpoints::Endpoint;
 use crate::fsck::{self, Report};
@@ -29,6 +30,7 @@ pub(crate) struct Running {
     pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) engine: Arc<Engine>,
     pub(crate) history: Arc<Recorder>,
+    pub(crate) balancer: Arc<Balancer>,
     pub(crate) host: Arc<Host>,
     pub(crate) blobs: Blobs,
     pub(crate) files: BlockFiles,

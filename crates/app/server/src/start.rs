@@ -15,6 +15,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::admin::Admin;
 use crate::audit::Audit;
+use crate::balance::Balancer;
 use crate::core::Core;
 use crate::endpoints::{AdminFile, Endpoint, ready_json, write_ready_file};
 use crate::failure::{Failure, Result};
@@ -66,12 +67,17 @@ impl Server {
         }
         let admin = Gate::admin(&settings).await?;
         let gates = || fronts.iter().map(|(gate, _)| gate).chain([&admin]);
+        let (engine, host) = (core.engine.clone(), core.host.clone());
+        let history = Arc::new(Recorder::new(engine.clone(), settings.history_partitions_max));
+        let balance = settings.balance.clone();
+        let balancer = Arc::new(Balancer::new(engine, history.clone(), host, balance));
         let running = Arc::new(Running {
             started: Instant::now(),
             durability: settings.durability,
             endpoints: gates().flat_map(Gate::endpoints).collect(),
             engine: core.engine.clone(),
-            history: Arc::new(Recorder::new(core.engine.clone(), settings.history_partitions_max)),
+            history,
+            balancer,
             host: core.host.clone(),
             blobs: core.blobs.clone(),
             files: core.files.clone(),
@@ -88,10 +94,13 @@ impl Server {
         core.engine.start();
         let (blobs, files) = (core.blobs.clone(), core.files.clone());
         let keeper = Keeper { blobs, files, removed: running.removed.clone() };
-        let beside = vec![
+        let mut beside = vec![
             keeper.start(settings.blob_collect_interval),
             sampler::start(running.history.clone()),
         ];
+        if settings.balance.automatic {
+            beside.push(running.balancer.clone().start());
+        }
         let (stopper, stop) = stopper();
         let mut serving = JoinSet::new();
         let endpoints = running.endpoints.clone();

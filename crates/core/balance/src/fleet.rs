@@ -176,6 +176,23 @@ impl Fleet {
         loads
     }
 
+    /// These loads of shards by their capacity, as multiples of the mean of those that are online.
+    pub fn levels(&self, loads: &[Load], goal: Goal) -> Vec<f64> {
+        let online = self.shards.iter().filter(|shard| shard.state == ShardState::Online);
+        let capacity: f64 = online.map(|shard| shard.capacity).sum();
+        let total: f64 = loads.iter().map(|load| load.of(goal)).sum();
+        let level = |(shard, load): (&ShardFigures, &Load)| {
+            let level = load.of(goal) / shard.capacity / (total / capacity);
+            if level.is_finite() { level } else { 0.0 }
+        };
+        self.shards.iter().zip(loads).map(level).collect()
+    }
+
+    /// The level of the fullest shard: 1 is perfectly even.
+    pub fn peak(&self, loads: &[Load], goal: Goal) -> f64 {
+        self.levels(loads, goal).into_iter().fold(0.0, f64::max)
+    }
+
     /// From a shard's id to its place in the list.
     pub(crate) fn places(&self) -> impl Fn(ShardId) -> Option<usize> {
         let mut places: Vec<(ShardId, usize)> =

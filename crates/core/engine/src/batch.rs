@@ -76,8 +76,8 @@ impl<'a> Batch<'a> {
             }
         }
         for (partition, turn) in &self.partitions {
-            if let Some(counts) = &turn.counts {
-                partition.note_size(counts.size());
+            if let Some(size) = turn.counts.and_then(|counts| counts.size()) {
+                partition.note_size(size);
             }
         }
         for (job, outcome) in outcomes {

@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::item::keys_of;
 use crate::lane::SinceCount;
 use crate::shard::LiveShard;
-use crate::stats::{Counts, Delta, PartitionStats};
+use crate::stats::{Counts, Delta, PartitionStats, Size};
 
 /// Makes the figures of a partition exact and returns them.
 pub(crate) async fn recount(shard: &Arc<LiveShard>, id: PartitionId) -> Result<Counts> {
@@ -46,7 +46,7 @@ pub(crate) async fn recount(shard: &Arc<LiveShard>, id: PartitionId) -> Result<C
     txn.commit(vec![Write::Put(Counts::key(id), counts.encode())]).await?;
     turn.counts = Some(counts);
     turn.counted_under = held.guard;
-    partition.note_size(counts.size());
+    partition.note_size(Size { items: counts.items, bytes: counts.bytes });
     Ok(counts)
 }
 
@@ -91,6 +91,19 @@ impl Engine {
     pub fn count_soon(&self, id: PartitionId, on: ShardId) {
         if let Ok(shard) = self.shards.get(on) {
             shard.note_inexact(id);
+        }
+    }
+
+    /// What one partition holds, counted first unless somebody has.
+    pub async fn partition_size(&self, id: PartitionId, on: ShardId) -> Result<Size> {
+        let shard = self.shards.get(on)?;
+        let row = shard.store.snapshot().get(&Counts::key(id)).await?;
+        match row.map(Counts::decode).transpose()?.and_then(|counts| counts.size()) {
+            Some(size) => Ok(size),
+            None => {
+                let Counts { items, bytes, .. } = recount(&shard, id).await?;
+                Ok(Size { items, bytes })
+            }
         }
     }
 

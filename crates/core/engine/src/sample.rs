@@ -76,7 +76,7 @@ impl LiveShard {
             let page = snapshot.scan(&rest, Direction::Forward, PageLimit::MAX).await?;
             for (key, row) in &page.items {
                 if let Some((_, size)) = sizes.get_mut(&partition_of(key)?) {
-                    *size = Some(Counts::decode(row.clone())?.size());
+                    *size = Counts::decode(row.clone())?.size();
                 }
             }
             match (page.more, page.items.last()) {

@@ -61,8 +61,9 @@ pub struct Size {
 const COUNTS_FORMAT: u8 = 1;
 
 impl Counts {
-    pub(crate) fn size(&self) -> Size {
-        Size { items: self.items, bytes: self.bytes }
+    /// What the partition holds, if it was counted: estimates may be far too low.
+    pub(crate) fn size(&self) -> Option<Size> {
+        self.exact.then_some(Size { items: self.items, bytes: self.bytes })
     }
 
     pub(crate) fn key(partition: PartitionId) -> Bytes {

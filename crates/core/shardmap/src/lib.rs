@@ -6,6 +6,7 @@
 
 pub mod catalog;
 pub mod container;
+pub mod drained;
 #[cfg(test)]
 mod draw;
 pub mod ids;

@@ -99,6 +99,24 @@ pub(crate) struct Move {
     pub(crate) target: Target,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct Rebalance {
+    /// Print what would be done, with each shard before and after, and change nothing
+    #[arg(long)]
+    pub(crate) plan: bool,
+    /// Print what is being done and what was done, and change nothing
+    #[arg(long, conflicts_with = "plan")]
+    pub(crate) state: bool,
+    /// Do not wait for the end
+    #[arg(long, conflicts_with_all = ["plan", "state"])]
+    pub(crate) detach: bool,
+    /// Give up what has not begun; moves that are under way go on
+    #[arg(long, conflicts_with_all = ["plan", "state", "detach"])]
+    pub(crate) stop: bool,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {
     /// List jobs that are under way, and the last ones that are over

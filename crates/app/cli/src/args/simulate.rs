@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use lazuli_balance::{Settings, Weights, Window};
-use lazuli_server::settings::{parse_bytes, parse_time};
+use lazuli_server::settings::{parse_bytes, parse_goals, parse_number, parse_time, parse_window};
 
 pub(crate) const AFTER_HELP: &str = "Nothing but this process is asked or changed. The same flags and seed print the \
                                      same. How to read it: docs/balancing.md";
@@ -29,7 +29,7 @@ pub(crate) struct Simulate {
     #[arg(long, value_name = "LOAD", default_value = "zipf:1.1", value_parser = load)]
     pub(crate) load: Spread,
     /// Requests per second of the whole fleet [default: 1000 for each shard]
-    #[arg(long, value_name = "N", value_parser = number)]
+    #[arg(long, value_name = "N", value_parser = parse_number)]
     pub(crate) requests: Option<f64>,
     /// Bytes of a partition on average
     #[arg(long, value_name = "BYTES", default_value = "256MiB", value_parser = parse_bytes)]
@@ -72,10 +72,10 @@ pub(crate) struct Simulate {
 #[command(next_help_heading = "Settings of the balancer")]
 pub(crate) struct Balance {
     /// What counts how much [default: bytes=1,requests=1,items=0]
-    #[arg(long, value_name = "GOALS", value_parser = goals)]
+    #[arg(long, value_name = "GOALS", value_parser = parse_goals)]
     goals: Option<Weights>,
     /// How many percent from even are left alone [default: 10]
-    #[arg(long, value_name = "PERCENT", value_parser = number)]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_number)]
     band: Option<f64>,
     /// How long a partition rests after it was touched [default: 10m]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
@@ -84,10 +84,10 @@ pub(crate) struct Balance {
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     split_bytes: Option<u64>,
     /// Partitions with more requests per second are split [default: 2000]
-    #[arg(long, value_name = "N", value_parser = number)]
+    #[arg(long, value_name = "N", value_parser = parse_number)]
     split_requests: Option<f64>,
     /// Partitions of more percent of what a shard carries on average are split where it has too much [default: 25]
-    #[arg(long, value_name = "PERCENT", value_parser = number)]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_number)]
     split_share: Option<f64>,
     /// Neighbours with up to so many bytes together are merged, unless they are busy [default: 64MiB]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, conflicts_with = "no_merge")]
@@ -105,7 +105,7 @@ pub(crate) struct Balance {
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     bandwidth: Option<u64>,
     /// When moves may begin, UTC, such as 22:00-04:00 [default: at any time]
-    #[arg(long, value_name = "FROM-TO", value_parser = window)]
+    #[arg(long, value_name = "FROM-TO", value_parser = parse_window)]
     window: Option<Window>,
 }
 
@@ -153,44 +153,12 @@ fn load(text: &str) -> Result<Spread, String> {
     let expected = || "`uniform`, or `zipf:S` with an exponent from 0 to 10".to_owned();
     match text.strip_prefix("zipf:") {
         Some(exponent) => {
-            let exponent = number(exponent).ok().filter(|it| *it <= 10.0).ok_or_else(expected)?;
+            let exponent =
+                parse_number(exponent).ok().filter(|it| *it <= 10.0).ok_or_else(expected)?;
             Ok(Spread::Zipf(exponent))
         }
         None => (text == "uniform").then_some(Spread::Uniform).ok_or_else(expected),
     }
-}
-
-fn number(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|it: &f64| it.is_finite() && *it >= 0.0);
-    number.ok_or_else(|| "a number from 0 up".to_owned())
-}
-
-fn goals(text: &str) -> Result<Weights, String> {
-    let mut weights = Weights { bytes: 0.0, requests: 0.0, items: 0.0 };
-    for part in text.split(',') {
-        let (name, weight) = part.split_once('=').unwrap_or((part, "1"));
-        let weight = number(weight)?;
-        match name {
-            "bytes" => weights.bytes = weight,
-            "requests" => weights.requests = weight,
-            "items" => weights.items = weight,
-            _ => return Err("bytes, requests and items, such as bytes=1,requests=2".to_owned()),
-        }
-    }
-    Ok(weights)
-}
-
-fn window(text: &str) -> Result<Window, String> {
-    let minute = |time: &str| {
-        let (hour, minute) = time.split_once(':')?;
-        let (hour, minute): (u32, u32) = (hour.parse().ok()?, minute.parse().ok()?);
-        (hour < 24 && minute < 60).then_some(hour * 60 + minute)
-    };
-    let times = text.split_once('-').and_then(|(from, to)| minute(from).zip(minute(to)));
-    let times = times.filter(|(from, to)| from != to);
-    times
-        .map(|(from_minute, to_minute)| Window { from_minute, to_minute })
-        .ok_or_else(|| "two times of the day, such as 22:00-04:00".to_owned())
 }
 
 #[cfg(test)]
@@ -198,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loads_goals_and_windows_are_read() {
+    fn loads_are_read() {
         assert_eq!(load("uniform"), Ok(Spread::Uniform));
         assert_eq!(load("zipf:1.1"), Ok(Spread::Zipf(1.1)));
         assert!(
@@ -206,11 +174,5 @@ mod tests {
                 .iter()
                 .all(|it| load(it).is_err())
         );
-        let weights = Weights { bytes: 2.0, requests: 0.0, items: 1.0 };
-        assert_eq!(goals("bytes=2,items"), Ok(weights));
-        assert!(["", "size=1", "bytes=x"].iter().all(|it| goals(it).is_err()));
-        let night = Window { from_minute: 22 * 60, to_minute: 4 * 60 + 30 };
-        assert_eq!(window("22:00-04:30"), Ok(night));
-        assert!(["22-4", "24:00-04:00", "1:00-1:00", "x"].iter().all(|it| window(it).is_err()));
     }
 }

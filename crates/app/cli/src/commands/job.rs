@@ -93,7 +93,8 @@ pub(crate) fn wait(number: u64, client: &Client) -> Result<()> {
     }
 }
 
-fn progress(job: &Value) -> String {
+/// How far a job has come, in one line.
+pub(crate) fn progress(job: &Value) -> String {
     let number = |name: &str| job[name].as_u64().unwrap_or(0);
     let (bytes, expected) = (number("bytes"), number("bytes_expected").max(1));
     let filled = (bytes.min(expected) * BAR / expected) as usize;

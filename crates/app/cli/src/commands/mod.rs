@@ -9,6 +9,7 @@ mod fsck;
 mod job;
 mod map;
 mod partition;
+mod rebalance;
 mod remote;
 mod serve;
 mod shard;
@@ -35,6 +36,7 @@ pub(crate) fn run(command: Command) -> Result<()> {
         Command::Fsck { repair, target } => fsck::run(&target, repair),
         Command::Advise(target) => advise::run(&target),
         Command::Audit { limit, before, target } => audit::run(&target, limit, before),
+        Command::Rebalance(wanted) => rebalance::run(&wanted),
         Command::Simulate(wanted) => simulate::run(&wanted),
         Command::Version => {
             output::line(&format!("lazuli {}", env!("CARGO_PKG_VERSION")));

@@ -14,7 +14,8 @@ pub(crate) fn run(command: ShardCommand) -> Result<()> {
         ShardCommand::List(target) => list(&target),
         ShardCommand::Add { name, region, labels, target } => add(&name, &region, &labels, &target),
         ShardCommand::Repair { name, keep, target } => repair(&name, keep, &target),
-        ShardCommand::Drain { name, detach, target } => drain(&name, detach, &target),
+        ShardCommand::Drain { name, stop: true, target, .. } => fill(&name, &target),
+        ShardCommand::Drain { name, detach, target, .. } => drain(&name, detach, &target),
         ShardCommand::Remove { name, target } => remove(&name, &target),
     }
 }
@@ -42,6 +43,13 @@ fn add(name: &str, region: &str, labels: &[String], target: &Target) -> Result<(
 fn remove(name: &str, target: &Target) -> Result<()> {
     let answer = Client::find(target)?.delete(&format!("/v1/shards/{}", percent_encode(name)))?;
     output::changed(target.json, &answer, || format!("removed shard {name}"));
+    Ok(())
+}
+
+fn fill(name: &str, target: &Target) -> Result<()> {
+    let path = format!("/v1/shards/{}/drain", percent_encode(name));
+    let answer = Client::find(target)?.delete(&path)?;
+    output::changed(target.json, &answer, || format!("shard {name} takes partitions again"));
     Ok(())
 }
 

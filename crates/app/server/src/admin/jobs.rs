@@ -13,9 +13,9 @@ use crate::running::Running;
 /// How many jobs that are over a list shows, the newest first.
 const FINISHED_SHOWN: usize = 100;
 
-type Names = BTreeMap<ShardId, String>;
+pub(super) type Names = BTreeMap<ShardId, String>;
 
-async fn names(running: &Running) -> Result<Names> {
+pub(super) async fn names(running: &Running) -> Result<Names> {
     let shards = running.catalog().shards().await?;
     Ok(shards.into_iter().map(|shard| (shard.id, shard.name)).collect())
 }

@@ -4,6 +4,7 @@
 //! code for programs, a sentence for people, and a hint what to do.
 
 mod accounts;
+mod balance;
 mod explorer;
 mod history;
 mod jobs;
@@ -140,6 +141,11 @@ impl Admin {
             }
             Operation::History { step } => history::everything(running, step),
             Operation::DrainShard { name } => partitions::drain(running, &name).await?,
+            Operation::FillShard { name } => partitions::fill(running, &name).await?,
+            Operation::ShowBalance => balance::state(running).await?,
+            Operation::PlanBalance => balance::plan(running).await?,
+            Operation::BeginBalance => balance::begin(running).await?,
+            Operation::StopBalance => balance::stop(running).await?,
             Operation::ListJobs => jobs::list(running).await?,
             Operation::ShowJob { number } => jobs::show(running, number).await?,
             Operation::SteerJob { number, steer } => jobs::steer(running, number, steer).await?,

@@ -8,7 +8,7 @@ use lazuli_engine::{Middle, MoveOptions};
 use lazuli_shardmap::manager::Known;
 use lazuli_shardmap::route::{virtual_routes, virtual_shard};
 use lazuli_shardmap::{
-    Container, MapKind, Partition, PartitionId, PartitionState, Shard, ShardId, placement,
+    Container, MapKind, Partition, PartitionId, PartitionState, Shard, ShardId, drained, placement,
 };
 use serde_json::{Value, json};
 
@@ -178,12 +178,23 @@ async fn set_state(
     Ok(json!({ "partition": show(container, &now) }))
 }
 
-/// Begins to move everything on a shard to others that may hold it, each to the one that then has the fewest.
+/// Lets a shard take partitions again.
+pub(super) async fn fill(running: &Running, name: &str) -> Result<Value> {
+    let shard = shards::find(running, name).await?;
+    drained::set(running.catalog(), shard.id, false).await?;
+    tracing::info!(shard = name, "to be filled again");
+    Ok(json!({ "name": name }))
+}
+
+/// Begins to move everything on a shard to others that may hold it, each to the one that then has the fewest. From now on
+/// the balancer gives it nothing.
 pub(super) async fn drain(running: &Running, name: &str) -> Result<Value> {
     let shard = shards::find(running, name).await?;
+    drained::set(running.catalog(), shard.id, true).await?;
+    let drained = drained::list(running.catalog()).await?;
     let all = running.catalog().shards().await?;
     let mut held: BTreeMap<ShardId, u64> = BTreeMap::new();
-    for other in all.iter().filter(|other| other.id != shard.id) {
+    for other in all.iter().filter(|other| !drained.contains(&other.id)) {
         if running.host.why_down(other.id).is_none() {
             held.insert(other.id, running.catalog().partition_count(other.id).await?);
         }

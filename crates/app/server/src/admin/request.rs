@@ -61,6 +61,18 @@ pub(super) enum Operation {
     DrainShard {
         name: String,
     },
+    /// Lets a shard take partitions again that was to be emptied.
+    FillShard {
+        name: String,
+    },
+    /// What the balancer does and did.
+    ShowBalance,
+    /// What it would do.
+    PlanBalance,
+    /// Lets it carry out plans until nothing is left to do.
+    BeginBalance,
+    /// Gives up what it has not begun.
+    StopBalance,
     ListJobs,
     ShowJob {
         number: u64,

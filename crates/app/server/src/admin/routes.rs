@@ -64,6 +64,13 @@ const ROUTES: &[Route] = &[
     change("POST", "/v1/shards/{name}/drain", "drain-shard", |given| {
         Ok(Operation::DrainShard { name: given.text("name")? })
     }),
+    change("DELETE", "/v1/shards/{name}/drain", "fill-shard", |given| {
+        Ok(Operation::FillShard { name: given.text("name")? })
+    }),
+    read("/v1/rebalance", "show-balance", |_| Ok(Operation::ShowBalance)),
+    read("/v1/rebalance/plan", "plan-balance", |_| Ok(Operation::PlanBalance)),
+    change("POST", "/v1/rebalance", "begin-balance", |_| Ok(Operation::BeginBalance)),
+    change("DELETE", "/v1/rebalance", "stop-balance", |_| Ok(Operation::StopBalance)),
     read("/v1/maps", "list-maps", |_| Ok(Operation::ListMaps)),
     read("/v1/maps/{name}", "show-map", |given| {
         Ok(Operation::ShowMap { name: given.text("name")? })

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use lazuli_shardmap::Shard;
 use lazuli_shardmap::manager::NewShard;
+use lazuli_shardmap::{Shard, drained};
 use serde_json::{Value, json};
 
 use super::refusal::{Refusal, Result};
@@ -37,6 +37,7 @@ pub(super) async fn add(running: &Running, body: &Value) -> Result<Value> {
 pub(super) async fn remove(running: &Running, name: &str) -> Result<Value> {
     let shard = find(running, name).await?;
     running.manager().remove_shard(shard.id, shard.version).await?;
+    drained::set(running.catalog(), shard.id, false).await?;
     running.host.retire(&shard)?;
     tracing::info!(shard = shard.name, "removed a shard");
     Ok(json!({ "id": shard.id.0, "name": shard.name }))
@@ -65,6 +66,7 @@ pub(super) async fn find(running: &Running, name: &str) -> Result<Shard> {
 
 async fn show(running: &Running, shard: &Shard) -> Result<Value> {
     let down = running.host.why_down(shard.id);
+    let is_drained = drained::list(running.catalog()).await?.contains(&shard.id);
     Ok(json!({
         "id": shard.id.0,
         "name": shard.name,
@@ -73,7 +75,11 @@ async fn show(running: &Running, shard: &Shard) -> Result<Value> {
         "labels": shard.labels,
         "version": shard.version,
         "partitions": running.catalog().partition_count(shard.id).await?,
-        "state": if down.is_some() { "down" } else { "online" },
+        "state": match (&down, is_drained) {
+            (Some(_), _) => "down",
+            (None, true) => "draining",
+            (None, false) => "online",
+        },
         "error": down.map(|error| error.to_string()),
     }))
 }

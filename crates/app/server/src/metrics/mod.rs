@@ -5,9 +5,11 @@ mod process;
 mod recent;
 mod requests;
 
+use lazuli_balance::Goal;
 use lazuli_engine::{PartitionId, ShardId};
 use lazuli_history::Point;
 
+use crate::balance::Kind;
 use crate::running::Running;
 use page::Page;
 pub(crate) use recent::{STEP_S, Step};
@@ -26,6 +28,7 @@ impl Running {
         self.requests.write(&mut page);
         self.write_connections(&mut page);
         self.write_moves(&mut page);
+        self.write_balance(&mut page);
         self.write_shards(&mut page);
         self.write_partitions(&mut page).await;
         let hot_ends = self.engine.hot_ends().len() as f64;
@@ -113,6 +116,34 @@ impl Running {
         for (name, kind, help, figure) in families {
             page.family(name, kind, help);
             page.sample(name, &[], figure(&stats));
+        }
+    }
+
+    fn write_balance(&self, page: &mut Page) {
+        let state = self.balancer.state();
+        let plans = state.plans as f64;
+        page.single("lazuli_balance_plans_total", "counter", "Plans made to be done.", plans);
+        let running = f64::from(u8::from(state.running.is_some()));
+        page.single("lazuli_balance_running", "gauge", "Whether plans are carried out.", running);
+        let families = [
+            ("lazuli_balance_actions_begun_total", "Actions that began.", &state.begun),
+            ("lazuli_balance_actions_done_total", "Actions that were done.", &state.done),
+            ("lazuli_balance_actions_failed_total", "Actions that were not.", &state.failed),
+        ];
+        for (name, help, counts) in families {
+            page.family(name, "counter", help);
+            for kind in Kind::ALL {
+                page.sample(name, &[("kind", kind.name())], counts.of(kind) as f64);
+            }
+        }
+        let name = "lazuli_balance_evenness";
+        page.family(
+            name,
+            "gauge",
+            "The fullest shard as a multiple of the mean, by the last plan.",
+        );
+        for (goal, peak) in Goal::ALL.into_iter().zip(state.peaks.into_iter().flatten()) {
+            page.sample(name, &[("goal", goal.name())], peak);
         }
     }
 

@@ -3,6 +3,7 @@
 //! Settings are data; what is built from them is in `start`. Every value remembers its origin, so that `lazuli config`
 //! can say which file or variable is in force, and every error can say which one to change.
 
+mod balance;
 mod doc;
 mod nearest;
 mod print;
@@ -15,11 +16,15 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use balance::Balance;
 pub use doc::page;
 pub use print::{json, lines};
 pub use sources::{FILE_DEFAULT, Origin, Sources, Texts};
 pub use table::{Row, TABLE};
-pub use value::{bytes as parse_bytes, time as parse_time};
+pub use value::{
+    bytes as parse_bytes, goals as parse_goals, number as parse_number, time as parse_time,
+    window as parse_window,
+};
 
 use lazuli_http::auth::bearer::Tokens;
 
@@ -52,6 +57,7 @@ pub struct Settings {
     /// What the Tables front takes; by default what the original takes.
     pub tables: lazuli_tables::Limits,
     pub stop_timeout: Duration,
+    pub balance: Balance,
     /// How many partitions have a history.
     pub history_partitions_max: usize,
     pub log: Log,
@@ -172,6 +178,7 @@ impl Settings {
             queues: queues(&one)?,
             tables: tables(&one)?,
             stop_timeout: one.need("stop-timeout", value::time)?,
+            balance: balance::balance(&one)?,
             history_partitions_max: one.need("history-partitions-max", value::count)?,
             log: Log {
                 level: one.need("log-level", |text| value::choice(text, LOG_LEVELS))?,

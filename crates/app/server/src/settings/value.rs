@@ -3,6 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
+use lazuli_balance::{Weights, Window};
+
 pub(super) type Parsed<T> = Result<T, String>;
 
 pub(super) fn host(text: &str) -> Parsed<IpAddr> {
@@ -30,6 +32,53 @@ pub fn bytes(text: &str) -> Parsed<u64> {
     let units = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("B", 1), ("", 1)];
     let (number, unit) = with_unit(text, &units).ok_or_else(expected)?;
     number.checked_mul(unit).filter(|bytes| *bytes > 0).ok_or_else(expected)
+}
+
+/// The same, and `0` for none.
+pub(super) fn bytes_or_none(text: &str) -> Parsed<u64> {
+    if text == "0" { Ok(0) } else { bytes(text) }
+}
+
+/// `0.5`, `2000`.
+pub fn number(text: &str) -> Parsed<f64> {
+    let number = text.parse().ok().filter(|it: &f64| it.is_finite() && *it >= 0.0);
+    number.ok_or_else(|| "a number from 0 up".to_owned())
+}
+
+/// `10%` as a part of one.
+pub(super) fn percent(text: &str) -> Parsed<f64> {
+    let percent = text.strip_suffix('%').and_then(|digits| number(digits.trim_end()).ok());
+    percent.map(|percent| percent / 100.0).ok_or_else(|| "a part such as 10%".to_owned())
+}
+
+/// `bytes=1,requests=2`: what is spread evenly, and how much each counts. What is not named does not count.
+pub fn goals(text: &str) -> Parsed<Weights> {
+    let mut weights = Weights { bytes: 0.0, requests: 0.0, items: 0.0 };
+    for part in text.split(',') {
+        let (name, weight) = part.split_once('=').unwrap_or((part, "1"));
+        let weight = number(weight)?;
+        match name {
+            "bytes" => weights.bytes = weight,
+            "requests" => weights.requests = weight,
+            "items" => weights.items = weight,
+            _ => return Err("bytes, requests and items, such as bytes=1,requests=2".to_owned()),
+        }
+    }
+    Ok(weights)
+}
+
+/// `22:00-04:00`.
+pub fn window(text: &str) -> Parsed<Window> {
+    let minute = |time: &str| {
+        let (hour, minute) = time.split_once(':')?;
+        let (hour, minute): (u32, u32) = (hour.parse().ok()?, minute.parse().ok()?);
+        (hour < 24 && minute < 60).then_some(hour * 60 + minute)
+    };
+    let times = text.split_once('-').and_then(|(from, to)| minute(from).zip(minute(to)));
+    let times = times.filter(|(from, to)| from != to);
+    times
+        .map(|(from_minute, to_minute)| Window { from_minute, to_minute })
+        .ok_or_else(|| "two times of the day, such as 22:00-04:00".to_owned())
 }
 
 /// `500ms`, `15s`, `2m`.
@@ -81,6 +130,19 @@ mod tests {
         for text in ["", "0", "-1", "MiB", "1kb", "1.5MiB", "99999999999GiB", "1MiB2"] {
             assert!(bytes(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn goals_windows_and_parts_are_read() {
+        let weights = Weights { bytes: 2.0, requests: 0.0, items: 1.0 };
+        assert_eq!(goals("bytes=2,items"), Ok(weights));
+        assert!(["", "size=1", "bytes=x"].iter().all(|it| goals(it).is_err()));
+        let night = Window { from_minute: 22 * 60, to_minute: 4 * 60 + 30 };
+        assert_eq!(window("22:00-04:30"), Ok(night));
+        assert!(["22-4", "24:00-04:00", "1:00-1:00", "x"].iter().all(|it| window(it).is_err()));
+        assert_eq!((percent("25%"), percent("150 %")), (Ok(0.25), Ok(1.5)));
+        assert!(["", "%", "25", "x%", "-1%", "NaN%"].iter().all(|it| percent(it).is_err()));
+        assert_eq!((bytes_or_none("0"), bytes_or_none("1KiB")), (Ok(0), Ok(1_024)));
     }
 
     #[test]

@@ -66,6 +66,11 @@ impl Engine {
         Ok(self.shards.get(partition.shard)?.partition(partition.id).hot_keys())
     }
 
+    /// How often a partition was asked for anything, since it was warmed up.
+    pub fn requests(&self, partition: &Partition) -> Result<u64> {
+        Ok(self.shards.get(partition.shard)?.partition(partition.id).requests())
+    }
+
     /// Cuts a partition in two, whether or not the caller stays to hear of it.
     pub async fn split(&self, partition: Known, at: Bytes) -> Result<(Partition, Partition)> {
         let manager = self.manager.clone();

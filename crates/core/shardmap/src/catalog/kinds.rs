@@ -16,3 +16,5 @@ pub const JOB: u8 = 0x20;
 pub const JOB_FINISHED: u8 = 0x21;
 /// Moves that are over, by number.
 pub const MOVE_FINISHED: u8 = 0x22;
+/// Shards that are to be emptied, by id.
+pub const SHARD_DRAINED: u8 = 0x30;

@@ -48,7 +48,7 @@ impl Report {
                 "{} shards, {} partitions, {}, {:.0} requests/s",
                 fleet.shards.len(),
                 fleet.partitions.len(),
-                size(total.bytes),
+                output::size(total.bytes),
                 total.requests
             ));
             output::line("bytes and requests: the fullest shard as a multiple of the mean");
@@ -65,7 +65,7 @@ impl Report {
     }
 
     fn row(&mut self, now_ms: u64, fleet: &Fleet, loads: &[Load], underway: usize, done: Done) {
-        let [bytes, requests] = GOALS.map(|goal| peak(fleet, loads, goal));
+        let [bytes, requests] = GOALS.map(|goal| fleet.peak(loads, goal));
         let partitions = fleet.partitions.len();
         if self.json {
             self.steps.push(json!({
@@ -87,7 +87,7 @@ impl Report {
             format!("{requests:.2}"),
             underway.to_string(),
             done.moves.to_string(),
-            size(done.bytes),
+            output::size(done.bytes),
             done.splits.to_string(),
             done.merges.to_string(),
             partitions.to_string(),
@@ -127,7 +127,7 @@ impl Report {
 
     /// How full shards were and are, by one goal.
     fn chart(&self, fleet: &Fleet, after: &[Load], goal: Goal) {
-        let [before, after] = [&self.before, after].map(|loads| levels(fleet, loads, goal));
+        let [before, after] = [&self.before, after].map(|loads| fleet.levels(loads, goal));
         let name = goal.name().to_uppercase();
         if fleet.shards.len() <= SHARDS_LISTED {
             output::line(&format!("{:<14}{:<w$}  AFTER", name, "BEFORE", w = BAR + 6));
@@ -168,22 +168,6 @@ fn counts(levels: &[f64]) -> Vec<usize> {
         counts[LEVELS.iter().take_while(|bound| *level >= **bound).count()] += 1;
     }
     counts
-}
-
-/// The load of each shard by its capacity, as a multiple of the mean of those that are not drained.
-fn levels(fleet: &Fleet, loads: &[Load], goal: Goal) -> Vec<f64> {
-    let online = fleet.shards.iter().filter(|shard| shard.state == ShardState::Online);
-    let capacity: f64 = online.map(|shard| shard.capacity).sum();
-    let total: f64 = loads.iter().map(|load| load.of(goal)).sum();
-    let level = |(shard, load): (&ShardFigures, &Load)| {
-        let level = load.of(goal) / shard.capacity / (total / capacity);
-        if level.is_finite() { level } else { 0.0 }
-    };
-    fleet.shards.iter().zip(loads).map(level).collect()
-}
-
-fn peak(fleet: &Fleet, loads: &[Load], goal: Goal) -> f64 {
-    levels(fleet, loads, goal).into_iter().fold(0.0, f64::max)
 }
 
 fn shards(fleet: &Fleet, loads: &[Load]) -> Vec<Value> {
@@ -256,15 +240,4 @@ fn time(ms: u64) -> String {
         0 => format!("{hours}:{minutes:02}"),
         _ => format!("{hours}:{minutes:02}:{seconds:02}"),
     }
-}
-
-fn size(bytes: u64) -> String {
-    let mut size = bytes as f64;
-    for unit in ["B", "KiB", "MiB", "GiB"] {
-        if size < 1024.0 {
-            return format!("{size:.1} {unit}");
-        }
-        size /= 1024.0;
-    }
-    format!("{size:.1} TiB")
 }

@@ -1,0 +1,296 @@
+//! From one shard to eight: how long the balancer takes until all are even, what it copies, and what writers see of it.
+//!
+//! A server in this process, asked over the wire: a table is filled on its only shard, seven are added, and the balancer is
+//! let loose while some connections insert without a break. Latency is measured before, and while it works.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use lazuli_server::Server;
+use lazuli_server::settings::{Settings, Sources};
+use lazuli_store::{Error, Result};
+use lazuli_trial::client::{Client, Request, transaction};
+use serde_json::{Value, json};
+
+/// How far from the mean any shard may be in the end.
+pub const BAND: f64 = 0.10;
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// Partition keys, each with about a mebibyte in so many entities.
+    pub keys: usize,
+    pub entities: usize,
+    /// How long writers write before anything moves.
+    pub before: Duration,
+}
+
+impl Size {
+    /// What the bound is for.
+    pub const FULL: Self = Self { keys: 512, entities: 32, before: Duration::from_secs(5) };
+    /// Enough to see that it runs.
+    pub const TINY: Self = Self { keys: 64, entities: 1, before: Duration::from_millis(100) };
+}
+
+const SHARDS: usize = 8;
+const WRITERS: usize = 4;
+/// What a writer rests between two requests: the load is to be steady, not all that the machine can do.
+const REST: Duration = Duration::from_millis(4);
+/// What a property may hold: 64 KiB of UTF-16.
+const TEXT_BYTES: usize = 32_000;
+const TABLE: &str = "things";
+const LOOK: Duration = Duration::from_millis(50);
+/// Longer than any run takes.
+const PATIENCE: Duration = Duration::from_secs(1_200);
+const TOKEN: &str = "a-token-for-one-benchmark";
+/// Only bytes count: those are the same in every run.
+const SETTINGS: &[(&str, &str)] = &[
+    ("balance-goals", "bytes=1"),
+    ("balance-floor-bytes", "64KiB"),
+    ("balance-merge-bytes", "0"),
+    ("table-port", "0"),
+    ("queue-port", "0"),
+    ("blob-port", "0"),
+    ("admin-port", "0"),
+    ("log-level", "error"),
+];
+
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    pub bytes: u64,
+    pub took: Duration,
+    pub copied: u64,
+    pub plans: u64,
+    pub splits: u64,
+    pub moves: u64,
+    /// What each shard carries in the end, as a multiple of the mean.
+    pub levels: Vec<f64>,
+    /// Latencies of the writers before and while it worked, sorted.
+    pub before: Vec<Duration>,
+    pub during: Vec<Duration>,
+    pub longest_pause: Duration,
+}
+
+impl Report {
+    pub fn is_met(&self) -> bool {
+        self.levels.len() == SHARDS
+            && self.levels.iter().all(|level| (level - 1.0).abs() <= BAND + 1e-9)
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+        let seconds = self.took.as_secs_f64();
+        let rate = mib(self.copied) / seconds.max(f64::MIN_POSITIVE);
+        writeln!(f, "one shard with {:.0} MiB to {SHARDS}: {seconds:.1} s", mib(self.bytes))?;
+        writeln!(f, "copied {:.0} MiB, {rate:.1} MiB/s", mib(self.copied))?;
+        let Self { plans, splits, moves, .. } = self;
+        writeln!(f, "{plans} plans, {splits} splits, {moves} moves")?;
+        let least = self.levels.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = self.levels.iter().copied().fold(0.0, f64::max);
+        let verdict = if self.is_met() { "ok" } else { "MISSED" };
+        writeln!(
+            f,
+            "shards from {least:.3} to {most:.3} of the mean, {BAND} off at most {verdict}"
+        )?;
+        for (name, all) in [("before", &self.before), ("during", &self.during)] {
+            let at = |percent: usize| {
+                let place = (all.len() * percent / 100).min(all.len().saturating_sub(1));
+                all.get(place).map_or(0.0, |latency| latency.as_secs_f64() * 1e3)
+            };
+            let (p50, p99, max) = (at(50), at(99), at(100));
+            let count = all.len();
+            writeln!(f, "inserts {name}: {count}, p50 {p50:.1} p99 {p99:.1} max {max:.1} ms")?;
+        }
+        write!(f, "longest pause {:.1} ms", self.longest_pause.as_secs_f64() * 1e3)
+    }
+}
+
+fn failed(error: impl fmt::Display) -> Error {
+    Error::internal("bench", error)
+}
+
+/// The admin API.
+struct Admin(Client);
+
+impl Admin {
+    fn send(&mut self, method: &str, path: &str, body: &Value) -> Result<String> {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\n\
+             content-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let answer = self.0.exchange(request.as_bytes()).map_err(failed)?;
+        match answer.status {
+            200 => Ok(answer.text()),
+            status => Err(failed(format_args!("{method} {path}: {status} {}", answer.text()))),
+        }
+    }
+
+    fn json(&mut self, method: &str, path: &str, body: &Value) -> Result<Value> {
+        serde_json::from_str(&self.send(method, path, body)?).map_err(failed)
+    }
+
+    /// One figure without labels.
+    fn metric(&mut self, name: &str) -> Result<f64> {
+        let page = self.send("GET", "/metrics", &Value::Null)?;
+        let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|text| text.parse().ok()).ok_or_else(|| failed(format_args!("no {name}")))
+    }
+}
+
+fn entity(key: usize, row: &str, bytes: usize) -> Request {
+    let mut entity = json!({ "PartitionKey": format!("key{key:05}"), "RowKey": row });
+    entity["Text"] = json!("x".repeat(bytes));
+    Request::new("POST", &format!("/{TABLE}"), "", entity.to_string())
+}
+
+fn fill(address: SocketAddr, size: Size) -> Result<()> {
+    let mut client = Client::connect(address).map_err(failed)?;
+    client.create_table(TABLE).map_err(failed)?;
+    for key in 0..size.keys {
+        let one = |row: usize| entity(key, &format!("{row:03}"), TEXT_BYTES);
+        let entities: Vec<Request> = (0..size.entities).map(one).collect();
+        let answer = client.send(transaction(&entities)).map_err(failed)?;
+        // Whatever went wrong stands inside of an answer that is fine.
+        if answer.status != 202 || !answer.text().contains("HTTP/1.1 204") {
+            return Err(failed(format_args!("{} {}", answer.status, answer.text())));
+        }
+    }
+    Ok(())
+}
+
+/// Inserts until it is told to stop. Every answer must be good, the first time.
+fn write(
+    address: SocketAddr,
+    writer: usize,
+    size: Size,
+    moving: Arc<AtomicBool>,
+    stop: Arc<AtomicBool>,
+) -> JoinHandle<Result<[Vec<Duration>; 2]>> {
+    std::thread::spawn(move || {
+        let mut client = Client::connect(address).map_err(failed)?;
+        let mut latencies = [Vec::new(), Vec::new()];
+        for n in 0.. {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let key = (n * 31 + writer * 7) % size.keys;
+            let request = entity(key, &format!("w{writer}-{n}"), 100);
+            let when = usize::from(moving.load(Ordering::Relaxed));
+            let began = Instant::now();
+            let answer = client.send(request).map_err(failed)?;
+            latencies[when].push(began.elapsed());
+            if answer.status != 204 {
+                return Err(failed(format_args!("{} {}", answer.status, answer.text())));
+            }
+            std::thread::sleep(REST);
+        }
+        Ok(latencies)
+    })
+}
+
+fn settings(folder: &Path) -> Result<Settings> {
+    let data = folder.join("data").to_string_lossy().into_owned();
+    let flags = SETTINGS.iter().map(|(name, text)| (*name, (*text).to_owned()));
+    let sources = Sources {
+        flags: flags.chain([("data", data)]).collect(),
+        variables: [("LAZULI_ADMIN_TOKEN".to_owned(), TOKEN.to_owned())].into(),
+        file: None,
+        folder: folder.join("nothing"),
+    };
+    sources.texts().and_then(|texts| Settings::read(&texts)).map_err(failed)
+}
+
+/// Runs everything in `folder`, which must be on the disk that counts.
+pub async fn run(folder: &Path, size: Size) -> Result<Report> {
+    let server = Server::start(settings(folder)?).await.map_err(failed)?;
+    let address = |name: &str| {
+        let found = server.endpoints().iter().find(|endpoint| endpoint.name == name);
+        found.map(|endpoint| endpoint.address).ok_or_else(|| failed("no such endpoint"))
+    };
+    let (tables, admin) = (address("tables")?, address("admin")?);
+    let measured = tokio::task::spawn_blocking(move || measure(tables, admin, size)).await;
+    server.stop().await;
+    measured.map_err(failed)?
+}
+
+fn measure(tables: SocketAddr, admin: SocketAddr, size: Size) -> Result<Report> {
+    fill(tables, size)?;
+    let mut admin = Admin(Client::connect(admin).map_err(failed)?);
+    for number in 2..=SHARDS {
+        admin.json("POST", "/v1/shards", &json!({ "name": format!("shard-{number}") }))?;
+    }
+    let (moving, stop) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let writer = |n| write(tables, n, size, moving.clone(), stop.clone());
+    let writers: Vec<_> = (0..WRITERS).map(writer).collect();
+    std::thread::sleep(size.before);
+    moving.store(true, Ordering::Relaxed);
+    let began = Instant::now();
+    let mut state = admin.json("POST", "/v1/rebalance", &json!({}))?;
+    while !state["running"].is_null() {
+        if began.elapsed() > PATIENCE {
+            return Err(failed(format_args!("not even after {PATIENCE:?}: {state}")));
+        }
+        std::thread::sleep(LOOK);
+        state = admin.json("GET", "/v1/rebalance", &Value::Null)?;
+    }
+    let took = began.elapsed();
+    stop.store(true, Ordering::Relaxed);
+    let mut latencies = [Vec::new(), Vec::new()];
+    for writer in writers {
+        let its = writer.join().map_err(|_| failed("a writer panicked"))??;
+        latencies.iter_mut().zip(its).for_each(|(all, its)| all.extend(its));
+    }
+    latencies.iter_mut().for_each(|all| all.sort_unstable());
+    if let Some(trouble) = state["trouble"].as_str() {
+        return Err(failed(trouble));
+    }
+    report(&mut admin, &state, took, latencies)
+}
+
+fn report(
+    admin: &mut Admin,
+    state: &Value,
+    took: Duration,
+    [before, during]: [Vec<Duration>; 2],
+) -> Result<Report> {
+    let plan = admin.json("GET", "/v1/rebalance/plan", &Value::Null)?;
+    let shards = plan["shards"].as_array().into_iter().flatten();
+    let held: Vec<u64> = shards.filter_map(|shard| shard["before"]["bytes"].as_u64()).collect();
+    let bytes: u64 = held.iter().sum();
+    let mean = bytes as f64 / held.len().max(1) as f64;
+    let done = |kind: &str| state["counts"][kind]["done"].as_u64().unwrap_or(0);
+    Ok(Report {
+        bytes,
+        took,
+        copied: admin.metric("lazuli_moves_bytes_total")? as u64,
+        plans: state["plans"].as_u64().unwrap_or(0),
+        splits: done("split"),
+        moves: done("move"),
+        levels: held.iter().map(|bytes| *bytes as f64 / mean).collect(),
+        before,
+        during,
+        longest_pause: Duration::from_secs_f64(admin.metric("lazuli_moves_pause_seconds_max")?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_tiny_run_ends_even() {
+        let folder = tempfile::tempdir().unwrap();
+        let report = run(folder.path(), Size::TINY).await.unwrap();
+        assert!(report.is_met() && report.moves >= 7, "{report}");
+        assert!(!report.before.is_empty() && !report.during.is_empty(), "{report}");
+    }
+}

@@ -1,0 +1,16 @@
+//! Measures how the balancer makes eight shards of one. Fails if a bound is missed.
+//!
+//! `cargo run --release -p lazuli-bench --bin balance [FOLDER]`: the folder is where the disk is that counts.
+
+use std::process::ExitCode;
+
+use lazuli_bench::balance::{Report, Size, run};
+use lazuli_bench::{in_runtime, measure};
+
+/// As the server has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    measure(|folder| in_runtime(run(folder, Size::FULL)), Report::is_met)
+}
