@@ -6,6 +6,7 @@ pub mod blocks;
 pub mod compare;
 mod figures;
 pub mod history;
+pub mod moving;
 pub mod queues;
 pub mod shardmap;
 pub mod store;
@@ -14,13 +15,15 @@ use std::fmt::Display;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// What a program in `bin/` does around its benchmark: runs it in a fresh folder inside the one that is named, prints the
-/// report, and fails if a bound is missed.
+/// What a program in `bin/` does around its benchmark: runs it in a fresh folder inside the one that its first word names,
+/// prints the report, and fails if a bound is missed.
 pub fn measure<Report: Display>(
     run: impl FnOnce(&Path) -> lazuli_store::Result<Report>,
     is_met: impl FnOnce(&Report) -> bool,
 ) -> ExitCode {
-    let parent = std::env::args_os().nth(1).map_or_else(std::env::temp_dir, Into::into);
+    let words = std::env::args_os().skip(1);
+    let mut folders = words.filter(|word| !word.as_encoded_bytes().starts_with(b"--"));
+    let parent = folders.next().map_or_else(std::env::temp_dir, Into::into);
     let measured = tempfile::tempdir_in(&parent)
         .map_err(|error| format!("{}: {error}", parent.display()))
         .and_then(|folder| run(folder.path()).map_err(|error| error.to_string()));
@@ -36,7 +39,7 @@ pub fn measure<Report: Display>(
     }
 }
 
-/// Runs a benchmark that is asynchronous, on two threads.
+/// Runs a benchmark that is asynchronous, on as many threads as the machines have that the bounds were found on.
 pub fn in_runtime<T>(
     work: impl Future<Output = lazuli_store::Result<T>>,
 ) -> lazuli_store::Result<T> {

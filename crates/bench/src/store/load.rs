@@ -12,14 +12,14 @@ const FILL_BATCH_ITEMS: u64 = 1_000;
 const VALUE_BYTES_LEAST: usize = 208;
 
 #[derive(Clone)]
-pub(super) struct Load {
+pub(crate) struct Load {
     pub(super) items: u64,
     /// Text that values are cut from.
     text: Arc<[u8]>,
 }
 
 impl Load {
-    pub(super) fn new(items: u64) -> Self {
+    pub(crate) fn new(items: u64) -> Self {
         let field = |n: u64| format!("{{\"n\":{n},\"name\":\"customer {:x}\"}},", mix(n));
         let text: String = (0..4_000).map(field).collect();
         Self { items, text: text.into_bytes().into() }
@@ -44,7 +44,7 @@ impl Load {
         format!("guard-{}", number % GUARDS).into()
     }
 
-    fn value(&self, number: u64) -> Bytes {
+    pub(crate) fn value(&self, number: u64) -> Bytes {
         let spread = mix(number) as usize;
         let length = VALUE_BYTES_LEAST + spread % (VALUE_BYTES_LEAST * 4);
         let at = spread / 8 % (self.text.len() - length);
@@ -72,7 +72,7 @@ impl Load {
     }
 }
 
-fn mix(number: u64) -> u64 {
+pub(crate) fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     number ^ (number >> 31)

@@ -4,7 +4,7 @@
 //! that show whole commits. Each figure is the median over rounds of ours divided by theirs, the two measured one right
 //! after the other, so that whatever else the machine does hits both.
 
-mod load;
+pub(crate) mod load;
 mod raw;
 mod report;
 

@@ -1,0 +1,167 @@
+//! Moving and splitting partitions that are in use, on the embedded store, with every answered write on disk.
+//!
+//! A move is compared with a plain copy of the same bytes on the same disk, and those who write meanwhile with
+//! themselves a moment before. Both happen in every round, so that whatever else the machine does hits both.
+
+mod plain;
+mod report;
+mod splits;
+mod world;
+mod writers;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lazuli_engine::{MoveOptions, Phase};
+use lazuli_store::{Error, Result};
+
+pub use report::{Latency, Report, Round, Split};
+use world::World;
+use writers::Writers;
+
+/// A move brings over at least this share of the bytes that a plain copy does in the same time.
+pub const RATE_SHARE_LEAST: f64 = 0.5;
+/// The slowest hundredth of the writes takes at most so many times as long as before the move.
+pub const P99_TIMES_MAX: f64 = 2.0;
+/// No write waits for longer.
+pub const PAUSE_MS_MAX: f64 = 500.0;
+/// Cutting a partition in place takes at most this, whatever it holds.
+pub const SPLIT_MS_MAX: f64 = 50.0;
+
+/// How much is measured.
+#[derive(Clone, Debug)]
+pub struct Size {
+    /// What the partition holds, in keys and values.
+    pub bytes: u64,
+    pub writes_per_second: u64,
+    pub rounds: usize,
+    /// How long writers are measured before a move, and how long all rests before that.
+    pub calm: Duration,
+    /// The items of the partitions that are split.
+    pub splits: Vec<u64>,
+}
+
+impl Size {
+    /// What the bounds are for.
+    pub fn full() -> Self {
+        Self {
+            bytes: 1 << 30,
+            writes_per_second: 2_000,
+            rounds: 3,
+            calm: Duration::from_secs(5),
+            splits: vec![1_000_000, 10_000_000],
+        }
+    }
+
+    /// The same, and the largest partition of all, which takes minutes to fill.
+    pub fn huge() -> Self {
+        let mut size = Self::full();
+        size.splits.push(100_000_000);
+        size
+    }
+
+    /// Enough to see that it runs.
+    pub fn tiny() -> Self {
+        Self {
+            bytes: 1 << 20,
+            writes_per_second: 200,
+            rounds: 1,
+            calm: Duration::from_millis(100),
+            splits: vec![1_000],
+        }
+    }
+}
+
+/// How often it is looked how far a move has come.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Runs everything in `folder`, which must be on the disk that counts.
+pub async fn run(folder: &Path, size: Size) -> Result<Report> {
+    let mut report = Report::default();
+    for items in &size.splits {
+        report.splits.push(splits::measure(&folder.join("split"), *items).await?);
+    }
+    if size.rounds == 0 {
+        return Ok(report);
+    }
+    let world = Arc::new(World::open(&folder.join("move")).await?);
+    world.fill(size.bytes).await?;
+    let file = folder.join("plain");
+    plain::fill(&file, size.bytes)?;
+    report.plain_alone = plain::copy(&file).await?;
+    let writers = Writers::start(&world, size.writes_per_second);
+    for _ in 0..size.rounds {
+        report.rounds.push(round(&world, &writers, &file, &size).await?);
+    }
+    writers.stop()?;
+    Ok(report)
+}
+
+async fn round(world: &Arc<World>, writers: &Writers, file: &Path, size: &Size) -> Result<Round> {
+    let mut round = Round::default();
+    tokio::time::sleep(size.calm).await;
+    let start = Instant::now();
+    tokio::time::sleep(size.calm).await;
+    round.before = writers.since(start);
+
+    let start = Instant::now();
+    round.plain = plain::copy(file).await?;
+    round.beside_plain = writers.since(start);
+    tokio::time::sleep(size.calm).await;
+
+    let memory = memory_bytes();
+    let arrived = world.engine.move_stats().arrived;
+    let start = Instant::now();
+    let begun = world.begin_move(MoveOptions::default()).await?;
+    let (engine, number) = (world.engine.clone(), begun.number);
+    let led = tokio::spawn(async move { engine.run_moves().await });
+    while world.engine.move_stats().arrived == arrived && !led.is_finished() {
+        tokio::time::sleep(LOOK).await;
+        round.memory = round.memory.max(memory_bytes().saturating_sub(memory));
+        if let Ok(status) = world.engine.move_status(number).await {
+            round.moved = round.moved.max(status.bytes);
+            let now = start.elapsed();
+            match status.phase {
+                Phase::Copying => round.copied = now,
+                Phase::CatchingUp | Phase::Verifying => round.caught_up = now,
+                _ => {}
+            }
+        }
+    }
+    round.arrived = start.elapsed();
+    round.during = writers.since(start);
+    round.pause = world.engine.move_stats().pause_longest;
+
+    let start = Instant::now();
+    led.await.map_err(|error| Error::internal("mover", error))??;
+    round.retired = start.elapsed();
+    round.retiring = writers.since(start);
+    let finished = world.engine.move_finished(number).await?;
+    round.moved = round.moved.max(finished.bytes);
+    Ok(round)
+}
+
+/// What this process has in memory; zero where the system does not say.
+fn memory_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_tiny_run_measures_everything() {
+        let folder = tempfile::tempdir().unwrap();
+        let report = run(folder.path(), Size::tiny()).await.unwrap();
+        assert_eq!((report.rounds.len(), report.splits.len()), (1, 1));
+        assert!(report.rounds[0].moved >= Size::tiny().bytes, "{report}");
+        assert!(report.rounds[0].rate_share() > 0.0, "{report}");
+        assert!(report.rounds[0].during.count > 0, "{report}");
+        assert!(report.splits[0].cut > Duration::ZERO, "{report}");
+    }
+}

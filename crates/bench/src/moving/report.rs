@@ -1,0 +1,188 @@
+//! What a run found, as tables with verdicts.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::{P99_TIMES_MAX, PAUSE_MS_MAX, RATE_SHARE_LEAST, SPLIT_MS_MAX};
+
+/// How long some writes took.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Latency {
+    pub count: usize,
+    pub p50: Duration,
+    pub p99: Duration,
+    pub longest: Duration,
+}
+
+impl Latency {
+    pub(super) fn of(mut took: Vec<Duration>) -> Self {
+        took.sort_unstable();
+        let at = |share: f64| {
+            let at = (took.len() as f64 * share) as usize;
+            took.get(at.min(took.len().saturating_sub(1))).copied().unwrap_or_default()
+        };
+        Self { count: took.len(), p50: at(0.5), p99: at(0.99), longest: at(1.0) }
+    }
+}
+
+/// One move, with what was beside it and before it.
+#[derive(Clone, Debug, Default)]
+pub struct Round {
+    /// A plain copy of as many bytes, under the same writes.
+    pub plain: Duration,
+    /// Keys and values that were brought over.
+    pub moved: u64,
+    /// Since the move began: until all was copied, verified, and until the target owned the partition.
+    pub copied: Duration,
+    pub caught_up: Duration,
+    pub arrived: Duration,
+    /// From then on, until the source had deleted what was left.
+    pub retired: Duration,
+    /// For how long the fence stood, as the engine counts it, of all rounds so far.
+    pub pause: Duration,
+    /// By how much the process grew.
+    pub memory: u64,
+    pub before: Latency,
+    pub beside_plain: Latency,
+    pub during: Latency,
+    pub retiring: Latency,
+}
+
+impl Round {
+    pub fn rate_share(&self) -> f64 {
+        self.plain.as_secs_f64() / self.arrived.as_secs_f64()
+    }
+
+    fn times(&self, of: impl Fn(&Self) -> Latency) -> f64 {
+        of(self).p99.as_secs_f64() / self.before.p99.as_secs_f64().max(1e-9)
+    }
+}
+
+/// A partition that was cut in place.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Split {
+    pub items: u64,
+    /// Finding its middle, which keeps nobody waiting.
+    pub middle: Duration,
+    /// The slowest cut.
+    pub cut: Duration,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// A plain copy while nobody writes.
+    pub plain_alone: Duration,
+    pub rounds: Vec<Round>,
+    pub splits: Vec<Split>,
+}
+
+impl Report {
+    fn rate_share(&self) -> f64 {
+        median(self.rounds.iter().map(Round::rate_share))
+    }
+
+    fn times(&self, of: impl Fn(&Round) -> Latency) -> f64 {
+        median(self.rounds.iter().map(|round| round.times(&of)))
+    }
+
+    /// The longest that anybody had to wait while the partition moved.
+    fn pause(&self) -> Duration {
+        let pauses = self.rounds.iter().map(|round| round.pause.max(round.during.longest));
+        pauses.max().unwrap_or_default()
+    }
+
+    fn bounds(&self) -> Vec<(&'static str, f64, f64, bool)> {
+        let mut bounds = Vec::new();
+        if !self.rounds.is_empty() {
+            let share = self.rate_share();
+            bounds.push(("move / plain copy", share, RATE_SHARE_LEAST, share >= RATE_SHARE_LEAST));
+            let mut at_most = |name, is: f64, most: f64| bounds.push((name, is, most, is <= most));
+            at_most("p99 during / before", self.times(|it| it.during), P99_TIMES_MAX);
+            at_most("p99 retiring / before", self.times(|it| it.retiring), P99_TIMES_MAX);
+            at_most("longest pause, ms", milliseconds(self.pause()), PAUSE_MS_MAX);
+        }
+        if let Some(cut) = self.splits.iter().map(|split| split.cut).max() {
+            let cut = milliseconds(cut);
+            bounds.push(("slowest split, ms", cut, SPLIT_MS_MAX, cut <= SPLIT_MS_MAX));
+        }
+        bounds
+    }
+
+    pub fn is_met(&self) -> bool {
+        self.bounds().iter().all(|(.., is_met)| *is_met)
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, round) in self.rounds.iter().enumerate() {
+            let seconds = |duration: Duration| duration.as_secs_f64();
+            let rate = |took: Duration| round.moved as f64 / 1048576.0 / took.as_secs_f64();
+            let mib = round.moved as f64 / 1048576.0;
+            writeln!(
+                f,
+                "round {}: {mib:.0} MiB, move {:.2} s ({:.0} MiB/s), plain copy {:.2} s ({:.0} MiB/s), \
+                 share {:.2}",
+                at + 1,
+                seconds(round.arrived),
+                rate(round.arrived),
+                seconds(round.plain),
+                rate(round.plain),
+                round.rate_share()
+            )?;
+            writeln!(
+                f,
+                "  copied after {:.2} s, verified after {:.2} s, arrived after {:.2} s, retired in {:.2} s; \
+                 fence {:.1} ms; memory +{} MiB",
+                seconds(round.copied),
+                seconds(round.caught_up),
+                seconds(round.arrived),
+                seconds(round.retired),
+                milliseconds(round.pause),
+                round.memory / 1048576
+            )?;
+            let phases = [
+                ("before", round.before),
+                ("beside plain copy", round.beside_plain),
+                ("during", round.during),
+                ("retiring", round.retiring),
+            ];
+            for (name, latency) in phases {
+                writeln!(
+                    f,
+                    "  writes {name:<18} {:>7}, p50 {:>7.2} ms, p99 {:>7.2} ms, longest {:>7.2} ms",
+                    latency.count,
+                    milliseconds(latency.p50),
+                    milliseconds(latency.p99),
+                    milliseconds(latency.longest)
+                )?;
+            }
+        }
+        if !self.rounds.is_empty() {
+            writeln!(f, "plain copy alone: {:.2} s", self.plain_alone.as_secs_f64())?;
+        }
+        for split in &self.splits {
+            let (items, cut, middle) =
+                (split.items, milliseconds(split.cut), milliseconds(split.middle));
+            writeln!(
+                f,
+                "{items:>11} items: slowest cut {cut:.1} ms, middle found in {middle:.1} ms"
+            )?;
+        }
+        for (name, is, bound, is_met) in self.bounds() {
+            let verdict = if is_met { "ok" } else { "MISSED" };
+            writeln!(f, "{name:<24} {is:>8.2}  bound {bound:>6.1}  {verdict}")?;
+        }
+        Ok(())
+    }
+}
+
+fn milliseconds(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1_000.0
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}

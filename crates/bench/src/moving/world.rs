@@ -1,0 +1,154 @@
+//! An engine with a catalog and two shards, each in a store of its own, and one container of one partition.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use lazuli_engine::{
+    Container, Cuts, Engine, Item, ItemKey, KeyPart, KeySchema, KeyType, Lsn, MapKind, Move,
+    MoveOptions, NewContainer, Partition, Policies, Settings, Space, Transaction, Tx,
+};
+use lazuli_shardmap::manager::NewShard;
+use lazuli_store::{Error, KeyRange, Result, Store};
+use lazuli_store_embedded::{Durability, EmbeddedStore};
+
+use crate::store::load::Load;
+
+/// Items that are handed to the store at once.
+const FILL_BYTES: usize = 16 * 1024 * 1024;
+/// The first version of every item.
+const VERSION: Lsn = Lsn(1);
+
+pub(super) struct World {
+    pub(super) engine: Arc<Engine>,
+    pub(super) container: Container,
+    stores: Vec<Arc<EmbeddedStore>>,
+    load: Load,
+    /// How many items there are.
+    items: std::sync::atomic::AtomicU64,
+}
+
+/// Writes an item whatever was there.
+struct Put {
+    key: ItemKey,
+    value: Bytes,
+}
+
+impl Transaction for Put {
+    type Output = ();
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<()> {
+        tx.put(&self.key, self.value.clone()).await
+    }
+}
+
+impl World {
+    pub(super) async fn open(folder: &Path) -> Result<Self> {
+        std::fs::create_dir_all(folder).map_err(|error| Error::internal("folder", error))?;
+        let settings = crate::store::settings(Durability::Synced);
+        let catalog = Arc::new(EmbeddedStore::open(folder.join("catalog"), &settings)?);
+        let engine = Engine::on(lazuli_env::real::env(), Settings::default(), catalog).await?;
+        let mut stores = Vec::new();
+        for name in ["one", "two"] {
+            let new = NewShard {
+                name: name.into(),
+                location: name.into(),
+                region: String::new(),
+                labels: Default::default(),
+            };
+            let store = Arc::new(EmbeddedStore::open(folder.join(name), &settings)?);
+            engine.add_shard(&new, store.clone()).await?;
+            stores.push(store);
+        }
+        let new = NewContainer {
+            name: "items".into(),
+            kind: MapKind::Range,
+            key: KeySchema::one(KeyType::Int64),
+            schema: "bench/1".into(),
+            placement: vec![],
+            policies: Policies::default(),
+            cuts: Cuts::At(vec![]),
+            shards: vec![],
+        };
+        let container = engine.manager().create_container(&new).await?;
+        let load = Load::new(1);
+        Ok(Self { engine, container, stores, load, items: Default::default() })
+    }
+
+    pub(super) fn route(&self, number: u64) -> Result<Bytes> {
+        let part = KeyPart::Int64(number as i64);
+        self.container.kind.route(&self.container.key, &[part])
+    }
+
+    /// One shardlet for each item, in the order of their numbers.
+    fn key(&self, number: u64) -> Result<ItemKey> {
+        Ok(ItemKey::new(self.container.id, Space::ITEMS, &self.route(number)?, b"row"))
+    }
+
+    pub(super) async fn partitions(&self) -> Result<Vec<Partition>> {
+        let catalog = self.engine.manager().catalog();
+        let found = catalog.partitions_in(self.container.id, &KeyRange::all(), 1_000).await?;
+        Ok(found.into_iter().map(|entry| entry.partition).collect())
+    }
+
+    async fn store(&self) -> Result<Arc<EmbeddedStore>> {
+        let shard = self.partitions().await?[0].shard;
+        let all = self.engine.shards().all();
+        let at = all.iter().position(|live| live.id == shard);
+        Ok(self.stores[at.expect("the partition is on one of the two")].clone())
+    }
+
+    /// Fills the partition with so many bytes of entities, past the engine, and lets it count them.
+    pub(super) async fn fill(&self, bytes: u64) -> Result<()> {
+        let load = self.load.clone();
+        let mut left = bytes;
+        let items = self.fill_with(|number| {
+            let payload = (left > 0).then(|| load.value(number));
+            left = left.saturating_sub(payload.as_ref().map_or(0, |it| it.len() as u64));
+            payload
+        });
+        self.items.store(items.await?, std::sync::atomic::Ordering::Relaxed);
+        let partition = self.partitions().await?[0].clone();
+        self.engine.partition_stats(partition.id, partition.shard).await.map(|_| ())
+    }
+
+    /// Fills the partition with whatever there is of each number, until there is nothing, and says of how many.
+    pub(super) async fn fill_with(
+        &self,
+        mut payload: impl FnMut(u64) -> Option<Bytes>,
+    ) -> Result<u64> {
+        let store = self.store().await?;
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        let mut number = 0;
+        while let Some(payload) = payload(number) {
+            let item = Item { version: VERSION, expires_ms: None, payload };
+            let row = (self.key(number)?.bytes().clone(), item.encode());
+            bytes += row.0.len() + row.1.len();
+            batch.push(row);
+            if bytes >= FILL_BYTES {
+                store.ingest(std::mem::take(&mut batch)).await?;
+                bytes = 0;
+            }
+            number += 1;
+        }
+        store.ingest(batch).await?;
+        Ok(number)
+    }
+
+    /// Replaces one of the items by another of about the same size.
+    pub(super) async fn write(&self, at: u64) -> Result<()> {
+        let items = self.items.load(std::sync::atomic::Ordering::Relaxed);
+        let key = self.key(crate::store::load::mix(at) % items)?;
+        let put = Put { key: key.clone(), value: self.load.value(at) };
+        self.engine.write(self.container.id, key.route(), put).await
+    }
+
+    /// Begins to move the partition to the other shard.
+    pub(super) async fn begin_move(&self, options: MoveOptions) -> Result<Move> {
+        let partition = self.partitions().await?[0].clone();
+        let all = self.engine.shards().all();
+        let other = all.iter().map(|live| live.id).find(|id| *id != partition.shard);
+        let other = other.expect("there are two shards");
+        self.engine.move_partition(partition.id, other, options).await
+    }
+}
