@@ -24,7 +24,6 @@ use crate::random::Seeded;
 /// What a store writes in one piece.
 pub(crate) enum Job {
     Commit { guards: Vec<Bytes>, writes: Vec<Write> },
-    Ingest(Vec<Item>),
     DeleteRange { range: KeyRange, keys_max: usize },
 }
 
@@ -84,7 +83,6 @@ impl Disk {
                 let txn = at_once(self.synced.begin(guards))?;
                 at_once(txn.commit(writes)).map(|()| 0)
             }
-            Job::Ingest(items) => at_once(self.synced.ingest(items)).map(|()| 0),
             Job::DeleteRange { range, keys_max } => {
                 at_once(self.synced.delete_range(&range, keys_max))
             }
@@ -103,10 +101,6 @@ impl Disk {
                     }
                 }
             }
-            Job::Ingest(items) => items.iter().for_each(|(key, value)| {
-                trace.bytes(key);
-                trace.bytes(value);
-            }),
             Job::DeleteRange { range, .. } => trace.bytes(&range.start),
         }
     }
@@ -224,9 +218,6 @@ impl Drop for Group<'_> {
                 Job::Commit { guards, mut writes } if tears => {
                     writes.truncate(random.index(writes.len() + 1));
                     Job::Commit { guards, writes }
-                }
-                Job::Ingest(items) => {
-                    Job::Ingest(items.into_iter().filter(|_| random.chance(500)).collect())
                 }
                 whole => whole,
             };

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use lazuli_env::BoxFuture;
 use lazuli_store::{
     Direction, Item, KeyRange, Page, PageLimit, Reader, Result, Store, Txn, Write, check_sizes,
+    check_sorted,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -76,8 +77,13 @@ impl Store for SimStore {
         })
     }
 
-    fn ingest(&self, items: Vec<Item>) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async move { self.write(Job::Ingest(items)).await.map(|_| ()) })
+    fn ingest(&self, guards: Vec<Bytes>, items: Vec<Item>) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            check_sorted(&items)?;
+            let writes = items.into_iter().map(|(key, value)| Write::Put(key, value)).collect();
+            // A load is guarded and whole as a transaction is.
+            self.begin(guards).await?.commit(writes).await
+        })
     }
 
     fn delete_range<'a>(

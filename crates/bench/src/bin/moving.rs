@@ -1,8 +1,8 @@
 //! Measures moves of a partition under load against a plain copy, and splits of small and large ones. Fails if a bound is
 //! missed.
 //!
-//! `cargo run --release -p lazuli-bench --bin moving [FOLDER] [--huge]`: the folder is where the disk is that counts;
-//! `--huge` splits a partition of 100 M items too, which takes minutes to fill.
+//! `cargo run --release -p lazuli-bench --bin moving [FOLDER] [--huge | --quick]`: the folder is where the disk is that
+//! counts; `--huge` splits a partition of 100 M items too, which takes minutes to fill; `--quick` makes one move.
 
 use std::process::ExitCode;
 
@@ -18,8 +18,9 @@ fn main() -> ExitCode {
     for word in std::env::args().skip(1).filter(|word| word.starts_with("--")) {
         match word.as_str() {
             "--huge" => size = Size::huge(),
+            "--quick" => size = Size::quick(),
             other => {
-                eprintln!("{other} is not known; --huge is");
+                eprintln!("{other} is not known; --huge and --quick are");
                 return ExitCode::from(2);
             }
         }

@@ -61,6 +61,12 @@ impl Size {
         size
     }
 
+    /// One move, for those who want to see quickly what a change does.
+    pub fn quick() -> Self {
+        let calm = Duration::from_secs(2);
+        Self { rounds: 1, calm, splits: vec![], ..Self::full() }
+    }
+
     /// Enough to see that it runs.
     pub fn tiny() -> Self {
         Self {
@@ -92,9 +98,12 @@ pub async fn run(folder: &Path, size: Size) -> Result<Report> {
     report.plain_alone = plain::copy(&file).await?;
     let writers = Writers::start(&world, size.writes_per_second);
     for _ in 0..size.rounds {
-        report.rounds.push(round(&world, &writers, &file, &size).await?);
+        let round = round(&world, &writers, &file, &size).await?;
+        // The whole takes minutes: whoever waits sees that it goes on.
+        eprintln!("{round}\n");
+        report.rounds.push(round);
     }
-    writers.stop()?;
+    report.refused = writers.stop();
     Ok(report)
 }
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use lazuli_store::Error;
+
 use super::{P99_TIMES_MAX, PAUSE_MS_MAX, RATE_SHARE_LEAST, SPLIT_MS_MAX};
 
 /// How long some writes took.
@@ -73,6 +75,8 @@ pub struct Report {
     /// A plain copy while nobody writes.
     pub plain_alone: Duration,
     pub rounds: Vec<Round>,
+    /// Writes that were refused, and why the last one was.
+    pub refused: (u64, Option<Error>),
     pub splits: Vec<Split>,
 }
 
@@ -99,6 +103,7 @@ impl Report {
             let mut at_most = |name, is: f64, most: f64| bounds.push((name, is, most, is <= most));
             at_most("p99 during / before", self.times(|it| it.during), P99_TIMES_MAX);
             at_most("p99 retiring / before", self.times(|it| it.retiring), P99_TIMES_MAX);
+            at_most("writes refused", self.refused.0 as f64, 0.0);
             at_most("longest pause, ms", milliseconds(self.pause()), PAUSE_MS_MAX);
         }
         if let Some(cut) = self.splits.iter().map(|split| split.cut).max() {
@@ -113,53 +118,62 @@ impl Report {
     }
 }
 
+impl fmt::Display for Round {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = |duration: Duration| duration.as_secs_f64();
+        let rate = |took: Duration| self.moved as f64 / 1048576.0 / took.as_secs_f64();
+        let mib = self.moved as f64 / 1048576.0;
+        writeln!(
+            f,
+            "{mib:.0} MiB, move {:.2} s ({:.0} MiB/s), plain copy {:.2} s ({:.0} MiB/s), \
+             share {:.2}",
+            seconds(self.arrived),
+            rate(self.arrived),
+            seconds(self.plain),
+            rate(self.plain),
+            self.rate_share()
+        )?;
+        writeln!(
+            f,
+            "  copied after {:.2} s, verified after {:.2} s, arrived after {:.2} s, retired in {:.2} s; \
+             fence {:.1} ms; memory +{} MiB",
+            seconds(self.copied),
+            seconds(self.caught_up),
+            seconds(self.arrived),
+            seconds(self.retired),
+            milliseconds(self.pause),
+            self.memory / 1048576
+        )?;
+        let phases = [
+            ("before", self.before),
+            ("beside plain copy", self.beside_plain),
+            ("during", self.during),
+            ("retiring", self.retiring),
+        ];
+        for (name, latency) in phases {
+            writeln!(
+                f,
+                "  writes {name:<18} {:>7}, p50 {:>7.2} ms, p99 {:>7.2} ms, longest {:>7.2} ms",
+                latency.count,
+                milliseconds(latency.p50),
+                milliseconds(latency.p99),
+                milliseconds(latency.longest)
+            )?;
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, round) in self.rounds.iter().enumerate() {
-            let seconds = |duration: Duration| duration.as_secs_f64();
-            let rate = |took: Duration| round.moved as f64 / 1048576.0 / took.as_secs_f64();
-            let mib = round.moved as f64 / 1048576.0;
-            writeln!(
-                f,
-                "round {}: {mib:.0} MiB, move {:.2} s ({:.0} MiB/s), plain copy {:.2} s ({:.0} MiB/s), \
-                 share {:.2}",
-                at + 1,
-                seconds(round.arrived),
-                rate(round.arrived),
-                seconds(round.plain),
-                rate(round.plain),
-                round.rate_share()
-            )?;
-            writeln!(
-                f,
-                "  copied after {:.2} s, verified after {:.2} s, arrived after {:.2} s, retired in {:.2} s; \
-                 fence {:.1} ms; memory +{} MiB",
-                seconds(round.copied),
-                seconds(round.caught_up),
-                seconds(round.arrived),
-                seconds(round.retired),
-                milliseconds(round.pause),
-                round.memory / 1048576
-            )?;
-            let phases = [
-                ("before", round.before),
-                ("beside plain copy", round.beside_plain),
-                ("during", round.during),
-                ("retiring", round.retiring),
-            ];
-            for (name, latency) in phases {
-                writeln!(
-                    f,
-                    "  writes {name:<18} {:>7}, p50 {:>7.2} ms, p99 {:>7.2} ms, longest {:>7.2} ms",
-                    latency.count,
-                    milliseconds(latency.p50),
-                    milliseconds(latency.p99),
-                    milliseconds(latency.longest)
-                )?;
-            }
+        for round in &self.rounds {
+            writeln!(f, "{round}")?;
         }
         if !self.rounds.is_empty() {
             writeln!(f, "plain copy alone: {:.2} s", self.plain_alone.as_secs_f64())?;
+        }
+        if let (refused, Some(error)) = &self.refused {
+            writeln!(f, "{refused} writes were refused: {error}")?;
         }
         for split in &self.splits {
             let (items, cut, middle) =

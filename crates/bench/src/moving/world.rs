@@ -126,12 +126,12 @@ impl World {
             bytes += row.0.len() + row.1.len();
             batch.push(row);
             if bytes >= FILL_BYTES {
-                store.ingest(std::mem::take(&mut batch)).await?;
+                store.ingest(vec![], std::mem::take(&mut batch)).await?;
                 bytes = 0;
             }
             number += 1;
         }
-        store.ingest(batch).await?;
+        store.ingest(vec![], batch).await?;
         Ok(number)
     }
 

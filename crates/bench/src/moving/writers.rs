@@ -2,12 +2,12 @@
 //!
 //! A thread of its own sends them off, so that nothing that happens to the runtime makes it send fewer.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use lazuli_store::{Error, Result};
+use lazuli_store::Error;
 
 use super::report::Latency;
 use super::world::World;
@@ -21,9 +21,8 @@ type Write = (Instant, Duration);
 #[derive(Default)]
 struct Seen {
     writes: Mutex<Vec<Write>>,
-    failed: Mutex<Option<Error>>,
-    /// Sent and not answered yet.
-    open: AtomicU64,
+    /// How many were refused, and the last refusal.
+    refused: Mutex<(u64, Option<Error>)>,
     done: AtomicBool,
 }
 
@@ -47,7 +46,6 @@ impl Writers {
             while !shared.done.load(Ordering::Relaxed) {
                 let due = (began.elapsed().as_secs_f64() * per_second as f64) as u64;
                 while sent < due {
-                    shared.open.fetch_add(1, Ordering::Relaxed);
                     runtime.spawn(write(world.clone(), shared.clone(), sent, Instant::now()));
                     sent += 1;
                 }
@@ -67,10 +65,10 @@ impl Writers {
         latency
     }
 
-    /// Ends them; fails if one of them was ever refused.
-    pub(super) fn stop(mut self) -> Result<()> {
+    /// Ends them. Says how many were refused, and why the last one was.
+    pub(super) fn stop(mut self) -> (u64, Option<Error>) {
         self.end();
-        lock(&self.seen.failed).take().map_or(Ok(()), Err)
+        std::mem::take(&mut *lock(&self.seen.refused))
     }
 
     fn end(&mut self) {
@@ -88,10 +86,11 @@ impl Drop for Writers {
 }
 
 async fn write(world: Arc<World>, seen: Arc<Seen>, number: u64, start: Instant) {
-    let written = world.write(number).await;
-    seen.open.fetch_sub(1, Ordering::Relaxed);
-    match written {
+    match world.write(number).await {
         Ok(()) => lock(&seen.writes).push((start, start.elapsed())),
-        Err(error) => *lock(&seen.failed) = Some(error),
+        Err(error) => {
+            let mut refused = lock(&seen.refused);
+            *refused = (refused.0 + 1, Some(error));
+        }
     }
 }

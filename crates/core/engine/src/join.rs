@@ -1,5 +1,5 @@
 //! Waiting for several futures at once without spawning: they run inside the caller's task, in a fixed order, and are
-//! dropped with it.
+//! dropped with it. And letting others go first.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -25,6 +25,19 @@ pub(crate) async fn join_all<T>(futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
         Poll::Ready(answers.drain(..).flatten().collect())
     })
     .await
+}
+
+/// Lets whoever else is ready run first. Stores that answer at once give nobody else a turn.
+pub(crate) async fn yield_now() {
+    let mut is_second = false;
+    poll_fn(move |context| {
+        if std::mem::replace(&mut is_second, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 #[cfg(test)]

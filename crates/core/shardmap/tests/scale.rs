@@ -89,8 +89,8 @@ impl Store for Counting {
         })
     }
 
-    fn ingest(&self, items: Vec<Item>) -> BoxFuture<'_, Result<()>> {
-        self.inner.ingest(items)
+    fn ingest(&self, guards: Vec<Bytes>, items: Vec<Item>) -> BoxFuture<'_, Result<()>> {
+        self.inner.ingest(guards, items)
     }
 
     fn delete_range<'a>(

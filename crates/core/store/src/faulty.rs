@@ -89,10 +89,10 @@ impl Store for FaultyStore {
         })
     }
 
-    fn ingest(&self, items: Vec<Item>) -> BoxFuture<'_, Result<()>> {
+    fn ingest(&self, guards: Vec<Bytes>, items: Vec<Item>) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             Self::arrive(&self.plan, &self.env).await?;
-            apply(&self.plan, self.inner.ingest(items)).await
+            apply(&self.plan, self.inner.ingest(guards, items)).await
         })
     }
 

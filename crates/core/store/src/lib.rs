@@ -140,9 +140,10 @@ pub trait Store: Send + Sync {
     /// Opens a transaction on the newest state. Fails with [`Kind::Moved`] if a guard key does not exist.
     fn begin(&self, guards: Vec<Bytes>) -> BoxFuture<'_, Result<Box<dyn Txn>>>;
 
-    /// Writes many items, strictly ascending by key, at bulk speed. Durable when answered, not atomic: after a crash any
-    /// part of them may be there.
-    fn ingest(&self, items: Vec<Item>) -> BoxFuture<'_, Result<()>>;
+    /// Puts many items, strictly ascending by key, at bulk speed: all or none, as a transaction does, and durable when
+    /// answered. Fails with [`Kind::Moved`], writing nothing, if a guard does not exist by then. After any other error they
+    /// may be there.
+    fn ingest(&self, guards: Vec<Bytes>, items: Vec<Item>) -> BoxFuture<'_, Result<()>>;
 
     /// Deletes up to `keys_max` keys of the range, lowest first, and says how many. Durable when answered, atomic for
     /// what it counts. Called again and again until it answers less than `keys_max`.
@@ -157,6 +158,14 @@ pub trait Store: Send + Sync {
 
     /// Writes out what makes the next start fast. Nothing answered depends on it.
     fn close(&self) -> BoxFuture<'_, Result<()>>;
+}
+
+/// Refuses items that cannot be ingested.
+pub fn check_sorted(items: &[Item]) -> Result<()> {
+    match items.is_sorted_by(|a, b| a.0 < b.0) {
+        true => Ok(()),
+        false => Err(Error::invalid("not-sorted", "ingested items must ascend by key")),
+    }
 }
 
 /// Refuses what is over the named limits, before anything is written.

@@ -9,7 +9,7 @@ use lazuli_env::BoxFuture;
 
 use crate::{
     Direction, Error, Item, KeyRange, Page, PageLimit, Reader, Result, Store, Txn, Write,
-    check_sizes,
+    check_sizes, check_sorted,
 };
 
 /// Versions of one key, oldest first; `None` is a deletion.
@@ -136,16 +136,14 @@ impl Store for MemStore {
         })
     }
 
-    fn ingest(&self, items: Vec<Item>) -> BoxFuture<'_, Result<()>> {
+    fn ingest(&self, guards: Vec<Bytes>, items: Vec<Item>) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
-            if !items.is_sorted_by(|a, b| a.0 < b.0) {
-                return Err(Error::invalid("not-sorted", "ingested items must ascend by key"));
-            }
+            check_sorted(&items)?;
             let writes: Vec<Write> = items.into_iter().map(|(k, v)| Write::Put(k, v)).collect();
-            for write in &writes {
-                check_sizes(std::slice::from_ref(write))?;
-            }
-            self.lock().apply(writes);
+            check_sizes(&writes)?;
+            let mut inner = self.lock();
+            Self::check_guards(&inner, &guards)?;
+            inner.apply(writes);
             Ok(())
         })
     }

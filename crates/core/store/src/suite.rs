@@ -7,7 +7,7 @@ use bytes::Bytes;
 use lazuli_env::BoxFuture;
 
 use crate::limits::{KEY_BYTES_MAX, PAGE_BYTES_MAX, VALUE_BYTES_MAX};
-use crate::{Direction, Error, KeyRange, Kind, PageLimit, Reader, Store, Write};
+use crate::{Direction, Error, Item, KeyRange, Kind, PageLimit, Reader, Store, Write};
 
 /// A case gets a fresh store and panics if the store breaks the contract.
 pub type Case = fn(Arc<dyn Store>) -> BoxFuture<'static, ()>;
@@ -35,6 +35,9 @@ pub const CASES: &[(&str, Case)] = &[
     ("keys_are_any_bytes", |s| Box::pin(keys_are_any_bytes(s))),
     ("sizes_over_the_limit_are_refused", |s| Box::pin(sizes_over_the_limit_are_refused(s))),
     ("ingested_items_are_read_back", |s| Box::pin(ingested_items_are_read_back(s))),
+    ("a_large_load_appears_all_at_once_and_is_guarded", |s| {
+        Box::pin(a_large_load_appears_all_at_once_and_is_guarded(s))
+    }),
     ("ingest_refuses_unsorted_items", |s| Box::pin(ingest_refuses_unsorted_items(s))),
     ("a_range_is_deleted_in_slices", |s| Box::pin(a_range_is_deleted_in_slices(s))),
     ("deleting_a_range_counts_more_than_a_page", |s| {
@@ -276,7 +279,7 @@ async fn sizes_over_the_limit_are_refused(store: Arc<dyn Store>) {
 async fn ingested_items_are_read_back(store: Arc<dyn Store>) {
     commit(&store, vec![put(key(5), "before"), put(key(5000), "stays")]).await;
     let items = (0..3000).map(|n| (key(n), Bytes::from(format!("v{n}")))).collect();
-    store.ingest(items).await.expect("ingest");
+    store.ingest(vec![], items).await.expect("ingest");
     assert_eq!(get(&store, &key(5)).await.as_deref(), Some(&b"v5"[..]));
     assert_eq!(get(&store, &key(2999)).await.as_deref(), Some(&b"v2999"[..]));
     commit(&store, vec![put(key(7), "after"), Write::Delete(key(8))]).await;
@@ -285,12 +288,48 @@ async fn ingested_items_are_read_back(store: Arc<dyn Store>) {
     assert_eq!(seen.len(), 3000);
 }
 
+/// Small loads and large ones, which stores may keep in other ways.
+async fn a_large_load_appears_all_at_once_and_is_guarded(store: Arc<dyn Store>) {
+    for (round, value_bytes) in [10, 2_000].into_iter().enumerate() {
+        let load = |mark: u8| -> Vec<Item> {
+            let value = Bytes::from(vec![mark; value_bytes]);
+            (0..3_000).map(|n| (key(n), value.clone())).collect()
+        };
+        let guard = Bytes::from(format!("a-guard-{round}"));
+        let refused = store.ingest(vec![guard.clone()], load(1)).await.expect_err("no guard yet");
+        assert_eq!(refused.kind(), Kind::Moved);
+        commit(&store, vec![put(guard.clone(), "")]).await;
+        let before = store.snapshot();
+        commit(&store, vec![put("other", "beside")]).await;
+        store.ingest(vec![guard.clone()], load(2)).await.expect("the guard is there");
+        let seen = before.get(&key(7)).await.expect("get");
+        assert!(seen.is_none_or(|value| value[0] != 2), "a snapshot does not change");
+        for n in [0, 7, 2_999] {
+            assert_eq!(get(&store, &key(n)).await.expect("loaded"), load(2)[n].1);
+        }
+        // Commits and loads overwrite each other in the order in which they come.
+        commit(&store, vec![put(key(7), "new"), Write::Delete(key(8))]).await;
+        assert_eq!(get(&store, &key(7)).await.as_deref(), Some(&b"new"[..]));
+        assert_eq!(get(&store, &key(8)).await, None);
+        store.ingest(vec![guard.clone()], load(3)).await.expect("again");
+        assert_eq!(get(&store, &key(8)).await.expect("loaded")[0], 3);
+        commit(&store, vec![Write::Delete(guard.clone())]).await;
+        let refused = store.ingest(vec![guard], load(4)).await.expect_err("the guard is gone");
+        assert_eq!(refused.kind(), Kind::Moved);
+        assert_eq!(get(&store, &key(0)).await.expect("loaded")[0], 3);
+        assert_eq!(get(&store, b"other").await.as_deref(), Some(&b"beside"[..]));
+        let too_large = vec![(key(0), Bytes::from(vec![0; VALUE_BYTES_MAX + 1]))];
+        let refused = store.ingest(vec![], too_large).await.expect_err("over the limit");
+        assert_eq!(refused.kind(), Kind::TooLarge);
+    }
+}
+
 async fn ingest_refuses_unsorted_items(store: Arc<dyn Store>) {
     for items in [
         vec![(key(2), Bytes::new()), (key(1), Bytes::new())],
         vec![(key(1), Bytes::new()), (key(1), Bytes::new())],
     ] {
-        let refused = store.ingest(items).await.expect_err("not ascending");
+        let refused = store.ingest(vec![], items).await.expect_err("not ascending");
         assert_eq!(refused.kind(), Kind::Invalid);
     }
     assert_eq!(get(&store, &key(1)).await, None);

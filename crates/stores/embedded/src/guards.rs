@@ -103,6 +103,11 @@ impl Guards {
         }
     }
 
+    /// Something was written that was not noted, and nothing deleted: what was missing may be there.
+    pub(crate) fn forget_missing(&mut self) {
+        self.known.retain(|_, exists| *exists);
+    }
+
     /// Those that exist now that the group is written. May lack some that do, never holds one that does not.
     pub(crate) fn show(&mut self) -> Arc<HashSet<Bytes, ByKey>> {
         let least = Duration::from_millis(SHOW_MS_LEAST);
@@ -131,6 +136,16 @@ mod tests {
         guards.note(&Write::Put(gone.clone(), Bytes::new()));
         guards.note(&Write::Delete(here.clone()));
         assert_eq!(guards.show().iter().collect::<Vec<_>>(), [&gone]);
+    }
+
+    #[test]
+    fn what_was_missing_is_learned_again_once_forgotten() {
+        let mut guards = Guards::default();
+        let (here, gone) = (Bytes::from("here"), Bytes::from("gone"));
+        guards.learn([&here, &gone].into_iter(), |guard| Ok(guard == b"here")).unwrap();
+        guards.forget_missing();
+        guards.learn([&here, &gone].into_iter(), |guard| Ok(guard == b"gone")).unwrap();
+        assert!(guards.exists(&here) && guards.exists(&gone));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //!
 //! Everything lives in one keyspace of the engine: a keyspace that nobody writes to would keep its journals for ever.
 
+mod bulk;
 mod committer;
 mod error;
 mod guards;

@@ -7,6 +7,8 @@ use bytes::Bytes;
 use lazuli_store::{Error, Result, Write};
 use tokio::sync::{Notify, oneshot};
 
+use crate::bulk::Load;
+
 /// What a waiting commit costs, whatever it holds.
 const COMMIT_COST_BYTES: usize = 16 * 1024;
 /// The most that may wait: while there is more, callers wait before they enter. As much again may be on its way to disk.
@@ -16,6 +18,8 @@ const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub(crate) struct Job {
     pub(crate) guards: Vec<Bytes>,
     pub(crate) writes: Vec<Write>,
+    /// Instead of writes: items that are in tables already.
+    pub(crate) load: Option<Load>,
     answer: oneshot::Sender<Result<()>>,
     bytes: usize,
 }
@@ -71,9 +75,19 @@ impl Queue {
 
     /// Waits for room, then for the answer.
     pub(crate) async fn commit(&self, guards: Vec<Bytes>, writes: Vec<Write>) -> Result<()> {
-        let bytes = COMMIT_COST_BYTES + writes.iter().map(Write::bytes).sum::<usize>();
         let (answer, answered) = oneshot::channel();
-        let mut job = Job { guards, writes, answer, bytes };
+        self.enter(Job { guards, writes, load: None, answer, bytes: 0 }, answered).await
+    }
+
+    /// The same for items that are in tables already.
+    pub(crate) async fn load(&self, guards: Vec<Bytes>, load: Load) -> Result<()> {
+        let (answer, answered) = oneshot::channel();
+        let job = Job { guards, writes: Vec::new(), load: Some(load), answer, bytes: 0 };
+        self.enter(job, answered).await
+    }
+
+    async fn enter(&self, mut job: Job, answered: oneshot::Receiver<Result<()>>) -> Result<()> {
+        job.bytes = COMMIT_COST_BYTES + job.writes.iter().map(Write::bytes).sum::<usize>();
         while let Some(refused) = self.push(job)? {
             job = refused;
             self.room().await;

@@ -35,7 +35,8 @@ pub(crate) fn size(view: &View, state: &State, range: &KeyRange) -> Result<u64> 
         inside += bytes * share(range, keys.min(), &max);
     }
     // What is not in tables yet is taken to lie like what is.
-    let memtables = state.db.write_buffer_size() as f64;
+    // The engine's own sum forgets those that a load has written out.
+    let memtables = state.keyspace.tree.version_memtable_size_sum() as f64;
     let share = if total > 0.0 { inside / total } else { 1.0 };
     Ok(((inside + memtables * share) as u64).max(walked.bytes))
 }

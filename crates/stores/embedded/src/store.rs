@@ -8,9 +8,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use lazuli_env::BoxFuture;
 use lazuli_store::limits::COMMIT_BYTES_MAX;
-use lazuli_store::{Error, Item, KeyRange, Reader, Result, Store, Txn, Write};
+use lazuli_store::{Error, Item, KeyRange, Reader, Result, Store, Txn, Write, check_sorted};
 use tokio::sync::oneshot;
 
+use crate::bulk;
 use crate::committer::Committer;
 use crate::error::{from_engine, from_io};
 use crate::open::{self, Opened, Recovery};
@@ -21,8 +22,8 @@ use crate::size;
 use crate::state::State;
 use crate::verify::{self, Verification};
 
-/// How much of an ingestion is one batch: large enough that its sync does not count, small enough to be gentle.
-const INGEST_BATCH_BYTES: usize = 4 * 1024 * 1024;
+/// Less than this is ingested as an ordinary commit: a table of its own costs more than a place in the journal.
+const LOAD_BYTES_LEAST: usize = 1024 * 1024;
 /// How often closing looks whether the last memtable has become a table.
 const FLUSH_LOOK_MS: u64 = 2;
 
@@ -97,25 +98,19 @@ impl EmbeddedStore {
         self.queue.commit(Vec::new(), writes).await
     }
 
-    async fn ingest_all(&self, items: Vec<Item>) -> Result<()> {
-        if !items.is_sorted_by(|a, b| a.0 < b.0) {
-            return Err(Error::invalid("not-sorted", "ingested items must ascend by key"));
+    async fn ingest_all(&self, guards: Vec<Bytes>, items: Vec<Item>) -> Result<()> {
+        check_sorted(&items)?;
+        let put = |(key, value): &Item| Write::Put(key.clone(), value.clone());
+        let writes: Vec<Write> = items.iter().map(put).collect();
+        check_writes(&self.state, &writes)?;
+        let txn = self.begin(guards.clone()).await?;
+        if writes.iter().map(Write::bytes).sum::<usize>() < LOAD_BYTES_LEAST {
+            return txn.commit(writes).await;
         }
-        let writes: Vec<Write> = items.into_iter().map(|(k, v)| Write::Put(k, v)).collect();
-        for write in &writes {
-            check_writes(&self.state, std::slice::from_ref(write))?;
-        }
-        let mut batch = Vec::new();
-        let mut bytes = 0;
-        for write in writes {
-            bytes += write.bytes();
-            batch.push(write);
-            if bytes >= INGEST_BATCH_BYTES {
-                self.write(std::mem::take(&mut batch)).await?;
-                bytes = 0;
-            }
-        }
-        if batch.is_empty() { Ok(()) } else { self.write(batch).await }
+        // A snapshot that waits for a load only holds back the collection of old versions.
+        drop((txn, writes));
+        let load = bulk::write(self.state.clone(), items).await?;
+        self.queue.load(guards, load).await
     }
 
     async fn delete_keys(&self, range: &KeyRange, keys_max: usize) -> Result<usize> {
@@ -174,8 +169,8 @@ impl Store for EmbeddedStore {
         Box::pin(std::future::ready(begin()))
     }
 
-    fn ingest(&self, items: Vec<Item>) -> BoxFuture<'_, Result<()>> {
-        Box::pin(self.ingest_all(items))
+    fn ingest(&self, guards: Vec<Bytes>, items: Vec<Item>) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.ingest_all(guards, items))
     }
 
     fn delete_range<'a>(

@@ -114,7 +114,7 @@ async fn a_large_range_has_a_size_and_is_deleted_whole() {
     };
     let item = |n: u64| (format!("key-{n:06}").into(), (0..100).map(|_| noise()).collect());
     let items: Vec<(Bytes, Bytes)> = (0..60_000).map(item).collect();
-    store.ingest(items).await.unwrap();
+    store.ingest(vec![], items).await.unwrap();
     let half = KeyRange::new("key-", Some("key-030000".into()));
     let all = store.size(&KeyRange::all()).await.unwrap();
     let part = store.size(&half).await.unwrap();

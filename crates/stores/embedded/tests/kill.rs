@@ -16,6 +16,9 @@ use lazuli_store::{Direction, KeyRange, PageLimit, Store, Write};
 use lazuli_store_embedded::{EmbeddedStore, Settings};
 
 const WRITERS: usize = 16;
+/// The number of the one that loads, among those who are answered, and what each of its loads replaces.
+const LOADER: usize = WRITERS;
+const LOAD_ITEMS: usize = 1_500;
 /// More rounds than a test run has time for: set `LAZULI_KILL_ROUNDS`.
 const ROUNDS: u64 = 10;
 
@@ -43,6 +46,41 @@ async fn counter(store: &EmbeddedStore, writer: usize) -> u64 {
     value.map_or(0, |value| u64::from_be_bytes(value[..].try_into().unwrap()))
 }
 
+fn load_key(number: usize) -> Bytes {
+    format!("load-{number:06}").into()
+}
+
+/// Which load each item is of, without repetition.
+async fn loads(store: &EmbeddedStore) -> Vec<u64> {
+    let snapshot = store.snapshot();
+    let range = KeyRange::prefix("load-");
+    let page = snapshot.scan(&range, Direction::Forward, PageLimit::MAX).await.unwrap();
+    assert!(page.items.is_empty() || page.items.len() == LOAD_ITEMS, "{}", page.items.len());
+    let number = |value: &Bytes| u64::from_be_bytes(value[..8].try_into().unwrap());
+    let mut found: Vec<u64> = page.items.iter().map(|(_, value)| number(value)).collect();
+    found.dedup();
+    found
+}
+
+/// Replaces all items of the load by those of the next, over and over.
+async fn keep_loading(store: Arc<EmbeddedStore>) {
+    for number in loads(&store).await.first().copied().unwrap_or(0) + 1.. {
+        let mut value = number.to_be_bytes().to_vec();
+        value.resize(1_000, 0);
+        let value = Bytes::from(value);
+        let items = (0..LOAD_ITEMS).map(|n| (load_key(n), value.clone())).collect();
+        store.ingest(vec![], items).await.unwrap();
+        tell(LOADER, number);
+    }
+}
+
+/// One write per line: a pipe takes it whole or not at all.
+fn tell(writer: usize, number: u64) {
+    let line = format!("answered {writer} {number}\n");
+    std::io::stdout().write_all(line.as_bytes()).unwrap();
+    std::io::stdout().flush().unwrap();
+}
+
 /// Not a test of its own: the process that is killed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "the child of the test below"]
@@ -59,13 +97,11 @@ async fn child() {
                     Write::Put(counter_key(writer), number.to_be_bytes().to_vec().into()),
                 ];
                 txn.commit(writes).await.unwrap();
-                // One write per line: a pipe takes it whole or not at all.
-                let line = format!("answered {writer} {number}\n");
-                std::io::stdout().write_all(line.as_bytes()).unwrap();
-                std::io::stdout().flush().unwrap();
+                tell(writer, number);
             }
         });
     }
+    tokio::spawn(keep_loading(store));
     std::future::pending::<()>().await;
 }
 
@@ -101,6 +137,10 @@ fn run_and_kill(folder: &Path, run: Duration) -> BTreeMap<usize, u64> {
 /// Everything that was answered is there, and nothing is there by half.
 async fn check(folder: &Path, answered: &BTreeMap<usize, u64>) -> u64 {
     let store = EmbeddedStore::open(folder, &settings()).unwrap();
+    let loaded = loads(&store).await;
+    assert!(loaded.len() <= 1, "a load is there by half: {loaded:?}");
+    let promised = answered.get(&LOADER).copied().unwrap_or(0);
+    assert!(loaded.first().copied().unwrap_or(0) >= promised, "{loaded:?} of {promised}");
     let mut total = 0;
     for writer in 0..WRITERS {
         let last = counter(&store, writer).await;

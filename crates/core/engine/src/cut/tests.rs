@@ -48,7 +48,7 @@ async fn filled(container: &Container, keys: &[(String, usize)]) -> MemStore {
         }
     }
     items.sort();
-    store.ingest(items).await.unwrap();
+    store.ingest(vec![], items).await.unwrap();
     store
 }
 

@@ -259,7 +259,7 @@ impl<'a> Mover<'a> {
 }
 
 /// A guard that is gone means that another one leads the move, or that it is over.
-fn refused(error: Error) -> Error {
+pub(super) fn refused(error: Error) -> Error {
     match error.is_moved() {
         true => taken(),
         false => error,

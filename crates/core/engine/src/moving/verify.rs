@@ -1,5 +1,8 @@
 //! Comparing source and target, key by key and value by value, as sums in buckets.
 
+use std::ops::ControlFlow;
+
+use bytes::Bytes;
 use lazuli_shardmap::Move;
 use lazuli_shardmap::layout::Space;
 use lazuli_store::crc64::Crc64;
@@ -7,9 +10,12 @@ use lazuli_store::{Direction, PageLimit, Reader, Result, after_key};
 
 use super::mover::Mover;
 use crate::item::keys_of;
+use crate::join::yield_now;
 
 /// The sums of which two sides that differ show where they do.
 const BUCKETS: usize = 256;
+/// What is read at once: others have their turn in between.
+const PAGE: PageLimit = PageLimit { items: 4_096, bytes: 1024 * 1024 };
 
 /// What one side holds.
 #[derive(Clone, PartialEq, Eq)]
@@ -37,6 +43,15 @@ impl Mover<'_> {
 }
 
 impl Sums {
+    fn add(&mut self, key: &[u8], value: &[u8]) {
+        let mut sum = Crc64::default();
+        sum.update(key);
+        let bucket = (sum.sum() % BUCKETS as u64) as usize;
+        sum.update(value);
+        self.items[bucket] += 1;
+        self.sums[bucket] = self.sums[bucket].wrapping_add(sum.sum());
+    }
+
     fn first_difference(&self, other: &Self) -> Option<usize> {
         let differs =
             |at: &usize| self.items[*at] != other.items[*at] || self.sums[*at] != other.sums[*at];
@@ -49,19 +64,18 @@ async fn sums(reader: &dyn Reader, moving: &Move) -> Result<Sums> {
     for space in Space::KEY_ORDERED {
         let mut keys = keys_of(moving.container, *space, &moving.routes);
         loop {
-            let page = reader.scan(&keys, Direction::Forward, PageLimit::MAX).await?;
-            for (key, value) in &page.items {
-                let mut sum = Crc64::default();
-                sum.update(key);
-                let bucket = (sum.sum() % BUCKETS as u64) as usize;
-                sum.update(value);
-                found.items[bucket] += 1;
-                found.sums[bucket] = found.sums[bucket].wrapping_add(sum.sum());
+            let mut last = None;
+            let mut visit = |key: Bytes, value: Bytes| {
+                found.add(&key, &value);
+                last = Some(key);
+                Ok(ControlFlow::Continue(()))
+            };
+            let more = reader.walk(&keys, Direction::Forward, PAGE, &mut visit).await?;
+            match last.filter(|_| more) {
+                Some(last) => keys.start = after_key(&last),
+                None => break,
             }
-            match page.items.last() {
-                Some((last, _)) if page.more => keys.start = after_key(last),
-                _ => break,
-            }
+            yield_now().await;
         }
     }
     Ok(found)

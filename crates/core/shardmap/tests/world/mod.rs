@@ -100,7 +100,7 @@ pub async fn copy(store: &MemStore) -> MemStore {
         let page = store.snapshot().scan(&range, Direction::Forward, PageLimit::MAX).await.unwrap();
         let Some((last, _)) = page.items.last() else { return copied };
         range.start = after_key(last);
-        copied.ingest(page.items).await.unwrap();
+        copied.ingest(vec![], page.items).await.unwrap();
     }
 }
 

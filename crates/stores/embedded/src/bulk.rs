@@ -1,0 +1,83 @@
+//! Bulk loads: items that go straight into tables, past journal and memtable, and appear all at once.
+//!
+//! A thread of its own writes the tables, which nobody sees, while commits go on. Then the load stands in the committer's
+//! line, as every commit does. When its turn comes the committer checks the guards, lets the thread register the tables
+//! with the engine, and shows the result. So a load is in the store as a whole or not at all, and never if a guard of its
+//! is gone. Tables that are never registered are deleted by the engine at the next start.
+
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use fjall::AbstractTree;
+use lazuli_store::{Error, Item, Result};
+use tokio::sync::oneshot;
+
+use crate::error::{from_engine, from_io};
+use crate::state::State;
+
+/// While the engine has this many runs of tables to be merged, loads wait, so that commits do not have to.
+const RUNS_MAX: usize = 12;
+const STALL_LOOK_MS: u64 = 5;
+
+/// Tables that are written and wait for their turn. If it is dropped, they are forgotten.
+pub(crate) struct Load {
+    turn: mpsc::Sender<()>,
+    done: mpsc::Receiver<Result<()>>,
+}
+
+impl Load {
+    /// Makes the items part of the store. Only the committer calls it, between two batches.
+    pub(crate) fn register(self) -> Result<()> {
+        // The thread that wrote the tables ends only after this, unless it panics.
+        self.turn.send(()).map_err(|_| panicked())?;
+        self.done.recv().unwrap_or_else(|_| Err(panicked()))
+    }
+}
+
+/// Writes the items into tables of their own.
+pub(crate) async fn write(state: Arc<State>, items: Vec<Item>) -> Result<Load> {
+    let (written, is_written) = oneshot::channel();
+    let thread = std::thread::Builder::new().name("lazuli:load".to_owned());
+    let thread = thread.spawn(move || run(&state, items, written));
+    thread.map_err(|error| from_io("the loading thread", &error))?;
+    is_written.await.unwrap_or_else(|_| Err(panicked()))
+}
+
+fn run(state: &State, items: Vec<Item>, written: oneshot::Sender<Result<Load>>) {
+    let tables = wait_for_merges(state).and_then(|()| {
+        let mut tables = state.keyspace.start_ingestion().map_err(|error| from_engine(&error))?;
+        for (key, value) in items {
+            tables.write(key, value).map_err(|error| from_engine(&error))?;
+        }
+        Ok(tables)
+    });
+    let (turn, my_turn) = mpsc::channel();
+    let (answer, done) = mpsc::channel();
+    let tables = match tables {
+        Ok(tables) => tables,
+        Err(error) => {
+            // Whoever asked may have gone: then nobody wants to know.
+            let _ = written.send(Err(error));
+            return;
+        }
+    };
+    if written.send(Ok(Load { turn, done })).is_err() || my_turn.recv().is_err() {
+        // Nobody waits for it any more, or it was refused.
+        return;
+    }
+    // Any error here leaves it unknown what is on disk, so it ends the store.
+    let _ = answer.send(tables.finish().map_err(|error| state.fail(&error)));
+}
+
+fn wait_for_merges(state: &State) -> Result<()> {
+    while state.keyspace.tree.l0_run_count() >= RUNS_MAX {
+        state.check_engine()?;
+        std::thread::sleep(Duration::from_millis(STALL_LOOK_MS));
+    }
+    state.check()
+}
+
+fn panicked() -> Error {
+    Error::internal("load-failed", "the thread that wrote the tables panicked")
+}
