@@ -1,5 +1,6 @@
 //! What there is to type: every command with its flags and help.
 
+pub(crate) mod backup;
 pub(crate) mod blob;
 pub(crate) mod partition;
 pub(crate) mod service;
@@ -52,6 +53,9 @@ pub(crate) enum Command {
     /// Partitions: the slices of maps, cut, joined and moved while they are in use
     #[command(subcommand)]
     Partition(partition::PartitionCommand),
+    /// Backups of partitions: look into them and check them
+    #[command(subcommand)]
+    Backup(backup::BackupCommand),
     /// Jobs: what goes on in the background
     #[command(subcommand)]
     Job(partition::JobCommand),

@@ -2,6 +2,8 @@
 //!
 //! The admin API is on loopback only, so there is no TLS, no pooling and no redirection to know about.
 
+mod stream;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
@@ -70,32 +72,48 @@ impl Client {
 
     fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
         let body = body.map(Value::to_string).unwrap_or_default();
-        let request = format!(
+        let request = self.head(method, path, body.len() as u64) + &body;
+        let answer = self.exchange(request.as_bytes()).map_err(|error| no_answer(self, &error))?;
+        self.understand(&answer)
+    }
+
+    /// What a request begins with, whose body has this length.
+    fn head(&self, method: &str, path: &str, length: u64) -> String {
+        format!(
             "{method} {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\
-             content-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+             content-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n",
             self.authority,
             self.token.reveal(),
-            body.len()
-        );
-        let answer = self.exchange(request.as_bytes()).map_err(|error| {
-            Failure::failed(format!("the admin API at {} does not answer: {error}", self.authority))
-                .hint("is the server still running? `lazuli serve` starts one")
-        })?;
-        let (status, body) = split(&answer).ok_or_else(|| {
+        )
+    }
+
+    /// The JSON of an answer, or why it is a refusal.
+    fn understand(&self, answer: &[u8]) -> Result<Value> {
+        let (status, body) = split(answer).ok_or_else(|| {
             Failure::failed(format!("what answers at {} is no admin API", self.authority))
         })?;
         let value: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
         if (200..300).contains(&status) { Ok(value) } else { Err(refused(status, &value)) }
     }
 
-    fn exchange(&self, request: &[u8]) -> std::io::Result<Vec<u8>> {
-        let mut stream = TcpStream::connect_timeout(&self.address, CONNECT_TIMEOUT)?;
+    fn connect(&self) -> std::io::Result<TcpStream> {
+        let stream = TcpStream::connect_timeout(&self.address, CONNECT_TIMEOUT)?;
         stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+        Ok(stream)
+    }
+
+    fn exchange(&self, request: &[u8]) -> std::io::Result<Vec<u8>> {
+        let mut stream = self.connect()?;
         stream.write_all(request)?;
         let mut answer = Vec::new();
         stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer)?;
         Ok(answer)
     }
+}
+
+fn no_answer(client: &Client, error: &std::io::Error) -> Failure {
+    Failure::failed(format!("the admin API at {} does not answer: {error}", client.authority))
+        .hint("is the server still running? `lazuli serve` starts one")
 }
 
 /// The settings that a command finds a server by.

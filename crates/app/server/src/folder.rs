@@ -11,6 +11,7 @@
 //!   catalog/      the store of the catalog
 //!   shards/NAME/  the store of each shard
 //!   blocks/       large values, as files beside the stores
+//!   restoring/    backups that are being restored; emptied at every start
 //! ```
 
 use std::fs::{File, OpenOptions, TryLockError};

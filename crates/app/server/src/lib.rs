@@ -21,6 +21,7 @@ pub mod logging;
 mod metrics;
 mod owner;
 pub mod registry;
+mod restores;
 mod running;
 mod sampler;
 pub mod secret;

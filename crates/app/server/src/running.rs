@@ -22,6 +22,7 @@ use crate::keeper::Removed;
 use crate::metrics::Requests;
 use crate::owner::Owner;
 use crate::registry::Registry;
+use crate::restores::Restores;
 use crate::settings::Durability;
 
 pub(crate) struct Running {
@@ -36,6 +37,7 @@ pub(crate) struct Running {
     pub(crate) files: BlockFiles,
     pub(crate) removed: Arc<Removed>,
     pub(crate) accounts: Arc<Registry>,
+    pub(crate) restores: Arc<Restores>,
     pub(crate) requests: Arc<Requests>,
     pub(crate) audit: Audit,
     /// Asks the fronts in the name of accounts.

@@ -25,6 +25,7 @@ use crate::keeper::Keeper;
 use crate::metrics::Requests;
 use crate::owner::Owner;
 use crate::registry::Registry;
+use crate::restores::Restores;
 use crate::running::Running;
 use crate::settings::{Settings, TlsMode};
 use crate::{sampler, tls, token};
@@ -71,6 +72,7 @@ impl Server {
         let history = Arc::new(Recorder::new(engine.clone(), settings.history_partitions_max));
         let balance = settings.balance.clone();
         let balancer = Arc::new(Balancer::new(engine, history.clone(), host, balance));
+        let restores = Restores::open(folder.path(), core.engine.clone(), accounts.clone());
         let running = Arc::new(Running {
             started: Instant::now(),
             durability: settings.durability,
@@ -89,6 +91,7 @@ impl Server {
             accounts,
             requests,
             audit: Audit::open(folder.path())?,
+            restores: Arc::new(restores),
             doors: gates().map(|gate| (gate.name, gate.door.clone())).collect(),
         });
         core.engine.start();

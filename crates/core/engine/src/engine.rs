@@ -15,6 +15,7 @@ use lazuli_store::{Error, KeyRange, Kind, Result};
 use tokio::sync::Notify;
 
 use crate::Settings;
+use crate::backup::FiledShapes;
 use crate::batch::Batch;
 use crate::expiry::Expirers;
 use crate::hot_end::{HotEnd, Watches};
@@ -50,6 +51,7 @@ pub struct Engine {
     /// Where inserts land, since this engine began.
     pub(crate) watches: Watches,
     pub(crate) expirers: Expirers,
+    pub(crate) filed: FiledShapes,
     /// The moves that this engine leads.
     pub(crate) moves: Moves,
 }
@@ -74,6 +76,7 @@ impl Engine {
             troubles: Arc::default(),
             watches: Watches::default(),
             expirers: Expirers::default(),
+            filed: FiledShapes::default(),
             moves: Moves::default(),
         }
     }

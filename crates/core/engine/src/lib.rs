@@ -6,6 +6,7 @@
 //! decided here, once, for all data models and all stores.
 
 mod background;
+pub mod backup;
 mod batch;
 pub mod changes;
 mod condition;

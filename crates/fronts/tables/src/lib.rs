@@ -45,6 +45,11 @@ use request::{Head, Operation, Wishes};
 /// An answer that is on its way.
 pub type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
 
+/// The container that a table of this name is; none if no table can have the name.
+pub fn container_of(account: &str, table: &str) -> Option<String> {
+    names::check_table(table).is_ok().then(|| tables::container(account, table))
+}
+
 /// What a listener of the Table service calls for each request.
 pub fn handler(
     records: Records,

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use lazuli_server::settings::{parse_bytes, parse_time};
 
 use super::Target;
+use super::backup::{Backup, PLACES_HELP, Restore};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PartitionCommand {
@@ -48,6 +49,17 @@ pub(crate) enum PartitionCommand {
         #[command(flatten)]
         target: Target,
     },
+    /// Write all that a partition holds at one moment to a folder or to a container of blobs, while it is in use
+    #[command(after_help = PLACES_HELP)]
+    Backup(Backup),
+    /// Bring backups back, into the container that they were taken of or into a new one
+    #[command(
+        after_help = PLACES_HELP,
+        long_about = "Bring backups back, into the container that they were taken of or into a new one. \
+                      The partitions that hold the routes of a backup are offline until all of it is \
+                      there. What was cut short is restored again with the same command."
+    )]
+    Restore(Restore),
 }
 
 #[derive(Debug, Args)]

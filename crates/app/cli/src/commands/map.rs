@@ -70,7 +70,7 @@ fn show(name: &str, target: &Target) -> Result<()> {
 }
 
 /// All partitions, page by page.
-fn partitions(client: &Client, map: Option<&str>, shard: Option<&str>) -> Result<Value> {
+pub(super) fn partitions(client: &Client, map: Option<&str>, shard: Option<&str>) -> Result<Value> {
     let mut all = Vec::new();
     let mut after = String::new();
     loop {

@@ -3,6 +3,7 @@
 mod account;
 mod advise;
 mod audit;
+mod backup;
 mod blob;
 mod config;
 mod fsck;
@@ -31,6 +32,7 @@ pub(crate) fn run(command: Command) -> Result<()> {
         Command::Partition(command) => partition::run(command),
         Command::Job(command) => job::run(command),
         Command::Account(command) => account::run(command),
+        Command::Backup(command) => backup::run(command),
         Command::Blob(command) => blob::run(command),
         Command::Table(command) => table::run(command),
         Command::Fsck { repair, target } => fsck::run(&target, repair),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{job, map};
+use super::{backup, job, map};
 use crate::args::Target;
 use crate::args::partition::{Middle, Move, PartitionCommand, Split};
 use crate::client::Client;
@@ -20,6 +20,8 @@ pub(crate) fn run(command: PartitionCommand) -> Result<()> {
         PartitionCommand::Offline { id, target } => set_state(id, "offline", &target),
         PartitionCommand::Online { id, target } => set_state(id, "online", &target),
         PartitionCommand::Readonly { id, target } => set_state(id, "read-only", &target),
+        PartitionCommand::Backup(wanted) => backup::take(&wanted),
+        PartitionCommand::Restore(wanted) => backup::restore(&wanted),
     }
 }
 

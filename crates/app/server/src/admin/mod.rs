@@ -4,6 +4,7 @@
 //! code for programs, a sentence for people, and a hint what to do.
 
 mod accounts;
+mod backups;
 mod balance;
 mod explorer;
 mod history;
@@ -140,6 +141,12 @@ impl Admin {
                 history::partition(running, id, step).await?
             }
             Operation::History { step } => history::everything(running, step),
+            Operation::Backup { id } => return backups::take(running, id).await,
+            Operation::Restore(wanted) => {
+                backups::restore(&running.restores, request.body, wanted).await?
+            }
+            Operation::ListRestores => backups::list(&running.restores),
+            Operation::ShowRestore { number } => backups::show(&running.restores, number)?,
             Operation::DrainShard { name } => partitions::drain(running, &name).await?,
             Operation::FillShard { name } => partitions::fill(running, &name).await?,
             Operation::ShowBalance => balance::state(running).await?,

@@ -21,6 +21,11 @@ impl Refusal {
         Self { status, failure }
     }
 
+    /// Says what to do about it.
+    pub(super) fn hint(self, hint: &str) -> Self {
+        Self { failure: self.failure.hint(hint), ..self }
+    }
+
     pub(super) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, Failure::new("bad-request", message))
     }

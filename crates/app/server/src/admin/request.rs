@@ -4,6 +4,7 @@ use lazuli_engine::Middle;
 use lazuli_history::Step;
 
 use super::explorer::Explore;
+use crate::restores::Wanted;
 
 /// Everything that can be asked for.
 #[derive(Debug, PartialEq, Eq)]
@@ -56,6 +57,16 @@ pub(super) enum Operation {
     ChangePartition {
         id: u64,
         change: PartitionChange,
+    },
+    /// The answer is a backup of the partition.
+    Backup {
+        id: u64,
+    },
+    /// The body is a backup.
+    Restore(Wanted),
+    ListRestores,
+    ShowRestore {
+        number: u64,
     },
     /// Begins to move everything away from a shard.
     DrainShard {

@@ -11,6 +11,7 @@ use super::request::{
     AUDIT_PER_PAGE, AUDIT_PER_PAGE_MAX, NoOperation, Operation, PARTITIONS_PER_PAGE,
     PARTITIONS_PER_PAGE_MAX, PartitionChange, PartitionFilter, Steer,
 };
+use crate::restores::Wanted;
 
 /// One kind of request.
 #[derive(Debug)]
@@ -89,6 +90,18 @@ const ROUTES: &[Route] = &[
         Ok(Operation::PartitionHistory { id: given.number("id")?, step: step(given)? })
     })
     .taking(&["step"]),
+    read("/v1/partitions/{id}/backup", "backup-partition", |given| {
+        Ok(Operation::Backup { id: given.number("id")? })
+    }),
+    read("/v1/restores", "list-restores", |_| Ok(Operation::ListRestores)),
+    change("POST", "/v1/restores", "restore", |given| {
+        let into = given.parameter("into").map(str::to_owned);
+        Ok(Operation::Restore(Wanted { into, replace: given.flag("replace")? }))
+    })
+    .taking(&["into", "replace"]),
+    read("/v1/restores/{number}", "show-restore", |given| {
+        Ok(Operation::ShowRestore { number: given.number("number")? })
+    }),
     read("/v1/history", "history", |given| Ok(Operation::History { step: step(given)? }))
         .taking(&["step"]),
     change("POST", "/v1/partitions/{id}/split", "split-partition", |given| {
@@ -349,6 +362,12 @@ mod tests {
         assert_eq!(
             parse("GET", "/v1/maps/tables%2Fx/history", ""),
             Ok(Operation::MapHistory { name: "tables/x".to_owned(), step: Step::TenSeconds })
+        );
+        assert_eq!(parse("GET", "/v1/partitions/7/backup", ""), Ok(Operation::Backup { id: 7 }));
+        let wanted = Wanted { into: Some("tables/a/b".to_owned()), replace: true };
+        assert_eq!(
+            parse("POST", "/v1/restores", "into=tables%2Fa%2Fb&replace=true"),
+            Ok(Operation::Restore(wanted))
         );
         assert_eq!(
             parse("POST", "/v1/jobs/9/cancel", ""),

@@ -141,7 +141,7 @@ impl NamedFiles {
 }
 
 /// The files that a row of contents or of blocks names.
-fn files_in(space: Space, row: &[u8], payload: Bytes) -> Result<Vec<BlockFile>> {
+pub(super) fn files_in(space: Space, row: &[u8], payload: Bytes) -> Result<Vec<BlockFile>> {
     if row.len() == NUMBER_BYTES {
         return Ok(Vec::new());
     }
@@ -154,7 +154,7 @@ fn files_in(space: Space, row: &[u8], payload: Bytes) -> Result<Vec<BlockFile>> 
     Ok(files.filter(|file| file.id.generation > 0).collect())
 }
 
-fn ids_in(space: Space, row: &[u8], payload: Bytes) -> Result<Vec<BlockId>> {
+pub(super) fn ids_in(space: Space, row: &[u8], payload: Bytes) -> Result<Vec<BlockId>> {
     if space != Space::BLOB_GARBAGE {
         return Ok(files_in(space, row, payload)?.into_iter().map(|file| file.id).collect());
     }

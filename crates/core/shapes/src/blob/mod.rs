@@ -6,6 +6,7 @@
 
 mod address;
 mod append;
+mod backup;
 mod block_list;
 mod blocks;
 mod cells;
@@ -95,13 +96,17 @@ pub struct Blobs {
 
 impl Blobs {
     pub fn new(engine: Arc<Engine>, blocks: Arc<dyn Blocks>) -> Self {
-        Self { engine, blocks, pins: Arc::default(), copies: Arc::default() }
+        let blobs = Self { engine, blocks, pins: Arc::default(), copies: Arc::default() };
+        blobs.tend_backups();
+        blobs
     }
 
     /// The same blobs through another engine of the same process, which may be asked with this one.
     #[must_use]
     pub fn through(&self, engine: Arc<Engine>) -> Self {
-        Self { engine, ..self.clone() }
+        let blobs = Self { engine, ..self.clone() };
+        blobs.tend_backups();
+        blobs
     }
 
     pub fn engine(&self) -> &Arc<Engine> {

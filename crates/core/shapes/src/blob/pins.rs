@@ -7,12 +7,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
+use lazuli_engine::KeyRange;
 
 #[derive(Default)]
 struct Held {
     last: u64,
     /// The pins of each route that has some.
     routes: BTreeMap<Bytes, Vec<u64>>,
+    /// Pins of whole ranges of routes, by number.
+    ranges: BTreeMap<u64, KeyRange>,
 }
 
 #[derive(Default)]
@@ -24,6 +27,12 @@ pub(super) struct Pins {
 pub(super) struct Pin {
     pins: Arc<Pins>,
     route: Bytes,
+    number: u64,
+}
+
+/// Held while whatever there is in a range of routes is read.
+pub(super) struct RangePin {
+    pins: Arc<Pins>,
     number: u64,
 }
 
@@ -40,6 +49,14 @@ impl Pins {
         Pin { pins: self.clone(), route: route.clone(), number }
     }
 
+    pub(super) fn pin_range(self: &Arc<Self>, routes: &KeyRange) -> RangePin {
+        let mut held = self.lock();
+        held.last += 1;
+        let number = held.last;
+        held.ranges.insert(number, routes.clone());
+        RangePin { pins: self.clone(), number }
+    }
+
     /// A number above those of all pins so far.
     pub(super) fn ticket(&self) -> u64 {
         let mut held = self.lock();
@@ -49,7 +66,10 @@ impl Pins {
 
     /// Whether a route is read by someone who began before the ticket.
     pub(super) fn is_read(&self, route: &[u8], ticket: u64) -> bool {
-        self.lock().routes.get(route).is_some_and(|pins| pins.iter().any(|pin| *pin < ticket))
+        let held = self.lock();
+        let is_pinned =
+            held.routes.get(route).is_some_and(|pins| pins.iter().any(|pin| *pin < ticket));
+        is_pinned || held.ranges.range(..ticket).any(|(_, routes)| routes.contains(route))
     }
 }
 
@@ -65,9 +85,29 @@ impl Drop for Pin {
     }
 }
 
+impl Drop for RangePin {
+    fn drop(&mut self) {
+        self.pins.lock().ranges.remove(&self.number);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_range_is_read_until_its_pin_from_before_the_ticket_is_gone() {
+        let pins: Arc<Pins> = Arc::default();
+        let held = pins.pin_range(&KeyRange::prefix("r"));
+        let ticket = pins.ticket();
+        let late = pins.pin_range(&KeyRange::all());
+        assert!(pins.is_read(b"r1", ticket) && !pins.is_read(b"s", ticket));
+        drop(held);
+        assert!(!pins.is_read(b"r1", ticket));
+        assert!(pins.is_read(b"r1", pins.ticket()));
+        drop(late);
+        assert!(pins.lock().ranges.is_empty());
+    }
 
     #[test]
     fn a_route_is_read_until_the_last_pin_from_before_the_ticket_is_gone() {

@@ -22,7 +22,7 @@ pub use write::{Change, Operation};
 const SCHEMA: &str = "record/1";
 
 /// The attribute that holds a container's name as people wrote it.
-const TITLE: &str = "title";
+pub const TITLE: &str = "title";
 /// The partitions that a container on a hash map begins with.
 const HASHED_PARTITIONS: u16 = 16;
 

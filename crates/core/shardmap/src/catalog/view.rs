@@ -5,6 +5,7 @@ use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result, after_
 
 use super::keys;
 use super::rows::{Claim, Deleting, Entry, Operation};
+use crate::manager::is_restore;
 use crate::moves::Move;
 use crate::record::{Record, decode};
 use crate::{Container, ContainerId, Garbage, PartitionId, Shard, ShardId};
@@ -241,11 +242,12 @@ impl<'a> View<'a> {
         Ok(entries)
     }
 
-    /// A partition of the container that somebody has locked, if there is one. Those that moves have locked do not count:
-    /// a move has nothing against its partition's end.
+    /// A partition of the container that somebody has locked, if there is one. Those that moves and restores have locked
+    /// do not count: they have nothing against their partition's end.
     pub(crate) async fn locked_in(&self, container: ContainerId) -> Result<Option<Entry>> {
         let moves = self.moves().await?;
-        let is_moves = |token| moves.iter().any(|moving| moving.token == token);
+        let is_moves =
+            |token| is_restore(token) || moves.iter().any(|moving| moving.token == token);
         let entries = self.entries(container, &KeyRange::all(), usize::MAX).await?;
         Ok(entries.into_iter().find(|entry| entry.lock.is_some_and(|token| !is_moves(token))))
     }

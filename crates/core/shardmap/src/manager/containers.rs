@@ -47,7 +47,17 @@ pub struct ContainerUpdate {
 
 impl Manager {
     pub async fn create_container(&self, container: &NewContainer) -> Result<Container> {
-        self.run(&Create { new: container, manager: self }).await
+        self.run(&Create { new: container, offline: None, manager: self }).await
+    }
+
+    /// Makes a container whose partitions are offline where they hold some of these routes, for somebody who fills them
+    /// before anybody sees what is in there.
+    pub async fn create_container_offline(
+        &self,
+        container: &NewContainer,
+        routes: &KeyRange,
+    ) -> Result<Container> {
+        self.run(&Create { new: container, offline: Some(routes), manager: self }).await
     }
 
     /// Changes schema tag, rules and policies. Rules that a partition breaks where it is now are refused. Changing nothing
@@ -78,6 +88,8 @@ impl NewContainer {
 
 struct Create<'a> {
     new: &'a NewContainer,
+    /// Partitions that hold some of these begin offline.
+    offline: Option<&'a KeyRange>,
     manager: &'a Manager,
 }
 
@@ -108,13 +120,18 @@ impl Change for Create<'_> {
         for routes in ranges {
             check_bounds(&container, &routes)?;
             let shard = spread.choose(&container, &routes, None)?;
+            let is_offline = self.offline.is_some_and(|offline| offline.overlaps(&routes));
+            let state = match is_offline {
+                true => PartitionState::Offline,
+                false => PartitionState::Online,
+            };
             let partition = Partition {
                 id: draft.new_partition_id(),
                 container: container.id,
                 routes,
                 shard,
                 epoch: Epoch::FIRST,
-                state: PartitionState::Online,
+                state,
             };
             operation.puts.push(Entry { partition, lock: None });
         }

@@ -17,6 +17,7 @@ mod locks;
 mod moves;
 mod partitions;
 mod placing;
+mod restore;
 mod shards;
 
 use std::sync::Arc;
@@ -33,6 +34,7 @@ use crate::{
 pub use containers::{ContainerUpdate, Cuts, NewContainer};
 pub use moves::NewMove;
 pub use partitions::NewPartition;
+pub use restore::{Taken, is_restore};
 pub use shards::{Holdings, NewShard, ShardUpdate};
 
 /// The most partitions that one operation adds or removes: enough for one per virtual shard.
@@ -290,6 +292,7 @@ async fn known(view: View<'_>, known: Known) -> Decision<Entry> {
     }
     match (entry.lock, known.lock) {
         (held, given) if held == given => Ok(entry),
+        (Some(token), None) if is_restore(token) => Err(restore::restoring(known.id).into()),
         (Some(_), None) => Err(locks::locked(known.id).into()),
         _ => Err(locks::not_held(known.id).into()),
     }

@@ -15,13 +15,13 @@ const SPECIAL: [&str; 3] = ["$root", "$web", "$logs"];
 
 /// Where something is copied from or to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Spot {
+pub(in crate::commands) enum Spot {
     Remote(Address),
     Local(PathBuf),
 }
 
 impl Spot {
-    pub(super) fn read(text: &str) -> Result<Self> {
+    pub(in crate::commands) fn read(text: &str) -> Result<Self> {
         match text.starts_with(SCHEME) {
             true => Address::read(text).map(Self::Remote),
             false if text.is_empty() => Err(Failure::usage("a place is missing")),
@@ -41,9 +41,9 @@ impl fmt::Display for Spot {
 
 /// A blob, or the beginning of the names of many.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Address {
-    pub(super) container: String,
-    pub(super) name: String,
+pub(in crate::commands) struct Address {
+    pub(in crate::commands) container: String,
+    pub(in crate::commands) name: String,
 }
 
 impl Address {
@@ -61,13 +61,13 @@ impl Address {
     }
 
     /// The path of the blob behind the account, escaped. Slashes stay what they are.
-    pub(super) fn path(&self) -> String {
+    pub(in crate::commands) fn path(&self) -> String {
         let segments: Vec<String> = self.name.split('/').map(percent_encode).collect();
         format!("/{}/{}", self.container, segments.join("/"))
     }
 
     /// What names begin with that lie below this one: all of them, or those behind its slash.
-    pub(super) fn below(&self) -> Self {
+    pub(in crate::commands) fn below(&self) -> Self {
         let mut name = self.name.clone();
         if !name.is_empty() && !name.ends_with('/') {
             name.push('/');
@@ -75,12 +75,12 @@ impl Address {
         Self { container: self.container.clone(), name }
     }
 
-    pub(super) fn with(&self, end: &str) -> Self {
+    pub(in crate::commands) fn with(&self, end: &str) -> Self {
         Self { container: self.container.clone(), name: format!("{}{end}", self.name) }
     }
 
     /// Whether something is to be put into it, and not in its place.
-    pub(super) fn is_folder(&self) -> bool {
+    pub(in crate::commands) fn is_folder(&self) -> bool {
         self.name.is_empty() || self.name.ends_with('/')
     }
 }

@@ -19,7 +19,7 @@ const COPY_LOOK_MAX: Duration = Duration::from_secs(5);
 const COPY_WAIT_MAX: Duration = Duration::from_secs(4 * 3600);
 
 /// What the service says of a blob; none if there is no such blob.
-pub(super) fn stat(session: &mut Session, blob: &Address) -> Result<Option<Entry>> {
+pub(in crate::commands) fn stat(session: &mut Session, blob: &Address) -> Result<Option<Entry>> {
     let answer = session.ask(Ask::new("HEAD", &blob.path()))?.answer;
     match answer.status {
         200..=299 => {}

@@ -23,7 +23,7 @@ pub(super) fn create(name: &str, service: &Service) -> Result<()> {
 }
 
 /// Creates a container unless it is there.
-pub(super) fn ensure(session: &mut Session, name: &str) -> Result<()> {
+pub(in crate::commands) fn ensure(session: &mut Session, name: &str) -> Result<()> {
     let path = format!("/{name}");
     let answer = session.ask(Ask { query: RESOURCE, ..Ask::new("PUT", &path) })?.answer;
     let refusal = Refusal::of(&answer);

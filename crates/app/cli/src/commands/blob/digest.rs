@@ -12,14 +12,14 @@ const BUFFER_BYTES: usize = 256 * 1024;
 
 /// The sum of what is given piece by piece.
 #[derive(Default)]
-pub(super) struct Sum(Md5);
+pub(in crate::commands) struct Sum(Md5);
 
 impl Sum {
-    pub(super) fn add(&mut self, bytes: &[u8]) {
+    pub(in crate::commands) fn add(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    pub(super) fn text(self) -> String {
+    pub(in crate::commands) fn text(self) -> String {
         STANDARD.encode(self.0.finalize())
     }
 }

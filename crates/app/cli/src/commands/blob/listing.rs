@@ -17,15 +17,15 @@ pub(super) const ENTRIES_MAX: usize = 5_000_000;
 
 /// What a list says of a blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub(super) name: String,
-    pub(super) size: u64,
+pub(in crate::commands) struct Entry {
+    pub(in crate::commands) name: String,
+    pub(in crate::commands) size: u64,
     /// As the service has it; blobs that were written in parts need not have one.
-    pub(super) md5: Option<String>,
-    pub(super) etag: String,
+    pub(in crate::commands) md5: Option<String>,
+    pub(in crate::commands) etag: String,
     /// Seconds since the Unix epoch.
-    pub(super) modified: i64,
-    pub(super) kind: String,
+    pub(in crate::commands) modified: i64,
+    pub(in crate::commands) kind: String,
 }
 
 /// Blobs, and with a delimiter the prefixes that stand for many.

@@ -15,8 +15,8 @@ use crate::failure::{Failure, Result};
 /// The deepest folder that is looked into.
 const DEPTH_MAX: usize = 256;
 /// Files that are being written are called so, in the folder where they will be.
-pub(super) const PART_PREFIX: &str = ".lazuli-";
-pub(super) const PART_SUFFIX: &str = ".part";
+pub(in crate::commands) const PART_PREFIX: &str = ".lazuli-";
+pub(in crate::commands) const PART_SUFFIX: &str = ".part";
 
 /// A file below a folder.
 #[derive(Debug, PartialEq, Eq)]
@@ -145,7 +145,7 @@ pub(super) fn prepare(root: &Path, file: &Path, follow_links: bool) -> Result<()
     Ok(())
 }
 
-pub(super) fn cannot(path: &Path, error: &io::Error) -> Failure {
+pub(in crate::commands) fn cannot(path: &Path, error: &io::Error) -> Failure {
     Failure::failed(format!("{}: {error}", shown(&path.to_string_lossy())))
 }
 

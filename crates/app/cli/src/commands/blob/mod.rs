@@ -3,21 +3,21 @@
 //! `cp` and `sync` make a list of tasks (`plan`, `sync`), which `work` has done by several connections at once; `upload`,
 //! `download` and `blobs` do one each.
 
-mod address;
-mod blobs;
+pub(super) mod address;
+pub(super) mod blobs;
 mod compare;
-mod containers;
-mod digest;
+pub(super) mod containers;
+pub(super) mod digest;
 mod download;
 mod listing;
-mod local;
+pub(super) mod local;
 mod ls;
 mod media;
 mod plan;
 mod rm;
 mod sync;
 mod task;
-mod upload;
+pub(super) mod upload;
 mod work;
 
 use std::sync::Arc;
@@ -38,6 +38,6 @@ pub(super) fn run(command: BlobCommand) -> Result<()> {
     }
 }
 
-fn find(service: &Service) -> Result<Arc<Place>> {
+pub(super) fn find(service: &Service) -> Result<Arc<Place>> {
     Ok(Arc::new(Place::find(service, Protocol::Blobs)?))
 }

@@ -22,7 +22,7 @@ use crate::commands::remote::session::{Ask, Session};
 use crate::failure::{Failure, Result};
 
 /// What is sent or fetched in one piece.
-pub(super) const BLOCK_BYTES: u64 = 8 * 1024 * 1024;
+pub(in crate::commands) const BLOCK_BYTES: u64 = 8 * 1024 * 1024;
 /// The most blocks of a blob that the service takes. Files with more of them have larger ones.
 const BLOCKS_MAX: u64 = 50_000;
 const MEBIBYTE: u64 = 1024 * 1024;
@@ -42,7 +42,7 @@ pub(super) fn whole(session: &mut Session, file: &Path, size: u64, to: &Address)
 }
 
 /// A file that is being sent in blocks.
-pub(super) struct Upload {
+pub(in crate::commands) struct Upload {
     to: Address,
     /// What the ids of its blocks begin with, so that nobody else's get mixed in.
     mark: u64,
@@ -58,6 +58,11 @@ struct State {
 }
 
 impl Upload {
+    pub(in crate::commands) fn new(to: &Address) -> Self {
+        let mark = RandomState::new().hash_one(&to.name);
+        Self { to: to.clone(), mark, state: Mutex::default() }
+    }
+
     /// Reads a file block by block. `hand_out` says whether to go on.
     pub(super) fn read(
         file: &Path,
@@ -66,8 +71,7 @@ impl Upload {
         mut hand_out: impl FnMut(&Arc<Self>, u64, Vec<u8>) -> bool,
     ) -> Result<()> {
         let mut input = File::open(file).map_err(|error| cannot(file, &error))?;
-        let mark = RandomState::new().hash_one(&to.name);
-        let upload = Arc::new(Self { to: to.clone(), mark, state: Mutex::default() });
+        let upload = Arc::new(Self::new(to));
         let block = block_bytes(size);
         let count = size.div_ceil(block);
         let mut sum = Sum::default();
@@ -115,7 +119,13 @@ impl Upload {
         }
     }
 
-    fn block(&self, session: &mut Session, index: u64, bytes: &[u8]) -> Result<()> {
+    /// Sends one block, from which nothing is made yet.
+    pub(in crate::commands) fn block(
+        &self,
+        session: &mut Session,
+        index: u64,
+        bytes: &[u8],
+    ) -> Result<()> {
         let (path, md5) = (self.to.path(), of_bytes(bytes));
         let query = format!("comp=block&blockid={}", percent_encode(&self.id(index)));
         let headers = [("content-md5", md5.as_str())];
@@ -123,7 +133,13 @@ impl Upload {
         session.expect(ask).map(|_| ())
     }
 
-    fn commit(&self, session: &mut Session, count: u64, md5: &str) -> Result<()> {
+    /// Makes the blob of its first blocks.
+    pub(in crate::commands) fn commit(
+        &self,
+        session: &mut Session,
+        count: u64,
+        md5: &str,
+    ) -> Result<()> {
         let path = self.to.path();
         let mut body = "<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList>".to_owned();
         for index in 0..count {

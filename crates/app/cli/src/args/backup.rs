@@ -1,0 +1,76 @@
+//! `lazuli backup …`, `lazuli partition backup` and `lazuli partition restore`: what there is to type.
+
+use clap::{Args, Subcommand};
+
+use super::service::{Service, keys_help};
+
+pub(crate) const PLACES_HELP: &str = concat!(
+    "az://CONTAINER/NAME is a blob, az://CONTAINER/PREFIX a place for blobs; all else is a local path.\n",
+    keys_help!(),
+    "\nMore: docs/backup.md"
+);
+
+#[derive(Debug, Args)]
+pub(crate) struct Backup {
+    /// Its id, as `lazuli partition list` prints it
+    #[arg(required_unless_present = "map", conflicts_with = "map")]
+    pub(crate) id: Option<u64>,
+    /// All partitions of this map, one after another, each as of a moment of its own
+    #[arg(long, value_name = "NAME")]
+    pub(crate) map: Option<String>,
+    /// A folder, or az://CONTAINER/PREFIX
+    #[arg(long, value_name = "PLACE")]
+    pub(crate) to: String,
+    /// Create the container of blobs if it is not there; a folder always is
+    #[arg(long)]
+    pub(crate) create: bool,
+    /// Do not show how far it is
+    #[arg(long)]
+    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) service: Service,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Restore {
+    /// Files, or az://CONTAINER/NAME
+    #[arg(required = true, value_name = "BACKUP")]
+    pub(crate) backups: Vec<String>,
+    /// The map to restore into, created if it is not there: its name, or the last part of it, such as that of a table
+    /// [default: the one that the backup was taken of]
+    #[arg(long, value_name = "MAP")]
+    pub(crate) into: Option<String>,
+    /// Delete what the partitions hold where the backup goes
+    #[arg(long)]
+    pub(crate) replace: bool,
+    /// Do not show how far it is
+    #[arg(long)]
+    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) service: Service,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BackupCommand {
+    /// Show what a backup is of, without reading all of it
+    #[command(after_help = PLACES_HELP)]
+    Show {
+        /// A file, or az://CONTAINER/NAME
+        #[arg(value_name = "BACKUP")]
+        backup: String,
+        #[command(flatten)]
+        service: Service,
+    },
+    /// Read backups from the first byte to the last and compare all sums
+    #[command(after_help = PLACES_HELP)]
+    Verify {
+        /// Files, or az://CONTAINER/NAME
+        #[arg(required = true, value_name = "BACKUP")]
+        backups: Vec<String>,
+        /// Do not show how far it is
+        #[arg(long)]
+        quiet: bool,
+        #[command(flatten)]
+        service: Service,
+    },
+}

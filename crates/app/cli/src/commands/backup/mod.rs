@@ -1,0 +1,68 @@
+//! `lazuli backup …`, `lazuli partition backup` and `lazuli partition restore`.
+//!
+//! A backup is one file or one blob. The server sends it and takes it over the admin API; this side reads and writes it
+//! (`source`, `sink`), and looks at every byte on the way.
+
+mod look;
+mod restoring;
+mod sink;
+mod source;
+mod taking;
+
+pub(super) use restoring::restore;
+pub(super) use taking::take;
+
+use lazuli_engine::backup::{BackupHead, BackupTotals};
+use lazuli_http::date::{Fraction, format_iso8601};
+use serde_json::{Value, json};
+
+use crate::args::backup::BackupCommand;
+use crate::failure::{Failure, Result};
+
+/// Ticks of a millisecond.
+const MILLI_TICKS: i64 = 10_000;
+/// The last millisecond of the year 9999, behind which no date is written.
+const TIME_MS_MAX: u64 = 253_402_300_799_999;
+
+pub(super) fn run(command: BackupCommand) -> Result<()> {
+    match command {
+        BackupCommand::Show { backup, service } => look::show(&backup, &service),
+        BackupCommand::Verify { backups, quiet, service } => {
+            look::verify(&backups, quiet, &service)
+        }
+    }
+}
+
+/// What a backup says of itself.
+fn show_head(place: &str, head: &BackupHead) -> Value {
+    let container = &head.container;
+    let show = |bound: &[u8]| container.kind.print(&container.key, bound);
+    let start = Some(&head.routes.start).filter(|start| !start.is_empty());
+    json!({
+        "backup": place,
+        "map": container.name,
+        "key": container.key.to_string(),
+        "schema": container.schema,
+        "partition": head.partition.0,
+        "from": start.map(|start| show(start)),
+        "to": head.routes.end.as_ref().map(|end| show(end)),
+        "lsn": head.lsn.0,
+        "taken": time_text(head.taken_ms),
+    })
+}
+
+fn add_totals(shown: &mut Value, totals: &BackupTotals) {
+    shown["rows"] = json!(totals.rows);
+    shown["row_bytes"] = json!(totals.row_bytes);
+    shown["files"] = json!(totals.files);
+    shown["file_bytes"] = json!(totals.file_bytes);
+}
+
+fn time_text(ms: u64) -> String {
+    format_iso8601(ms.min(TIME_MS_MAX) as i64 * MILLI_TICKS, Fraction::Shortest)
+}
+
+/// A backup that cannot be read as one.
+fn refused(error: &lazuli_engine::Error) -> Failure {
+    Failure::failed(format!("{} ({})", error.message(), error.code()))
+}

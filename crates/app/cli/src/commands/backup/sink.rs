@@ -1,0 +1,159 @@
+//! Where a backup is written to: a file in a folder, or a blob. It appears under its name when all of it is there.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::PathBuf;
+
+use crate::args::service::Service;
+use crate::commands::blob::address::{Address, Spot};
+use crate::commands::blob::containers::ensure;
+use crate::commands::blob::digest::Sum;
+use crate::commands::blob::find;
+use crate::commands::blob::local::{PART_SUFFIX, cannot};
+use crate::commands::blob::upload::{BLOCK_BYTES, Upload};
+use crate::commands::remote::session::Session;
+use crate::failure::{Failure, Result};
+
+/// Blocks of the first size. Behind them blocks are larger, so that 50,000 of them are enough for whatever comes.
+const BLOCKS_SMALL: u64 = 10_000;
+const BLOCK_LARGE_BYTES: u64 = 64 * 1024 * 1024;
+const BLOCKS_MAX: u64 = 50_000;
+
+/// The end of the names of backups.
+pub(super) const SUFFIX: &str = ".lzbackup";
+
+/// A place for backups.
+pub(super) enum Shelf {
+    Folder(PathBuf),
+    Container { session: Session, below: Address },
+}
+
+impl Shelf {
+    pub(super) fn open(place: &str, create: bool, service: &Service) -> Result<Self> {
+        match Spot::read(place)? {
+            Spot::Local(folder) => {
+                fs::create_dir_all(&folder).map_err(|error| cannot(&folder, &error))?;
+                Ok(Self::Folder(folder))
+            }
+            Spot::Remote(address) => {
+                let mut session = Session::new(find(service)?)?;
+                if create {
+                    ensure(&mut session, &address.container)?;
+                }
+                Ok(Self::Container { session, below: address.below() })
+            }
+        }
+    }
+
+    /// Begins a backup of this name.
+    pub(super) fn begin(&mut self, name: &str) -> Result<Sink<'_>> {
+        match self {
+            Self::Folder(folder) => {
+                let path = folder.join(name);
+                if path.exists() {
+                    let message = format!("{} exists already", path.display());
+                    return Err(Failure::failed(message));
+                }
+                let part = folder.join(format!("{name}{PART_SUFFIX}"));
+                let file = OpenOptions::new().write(true).create(true).truncate(true).open(&part);
+                let file = file.map_err(|error| cannot(&part, &error))?;
+                Ok(Sink::File { file, part: Some(part), path })
+            }
+            Self::Container { session, below } => {
+                let to = below.with(name);
+                let upload = Upload::new(&to);
+                let (block, sum) = (Vec::new(), Sum::default());
+                Ok(Sink::Blob { session, to, upload, block, sent: 0, sum })
+            }
+        }
+    }
+}
+
+/// A backup that is being written.
+pub(super) enum Sink<'a> {
+    File {
+        file: File,
+        /// What is removed unless the file is finished.
+        part: Option<PathBuf>,
+        path: PathBuf,
+    },
+    Blob {
+        session: &'a mut Session,
+        to: Address,
+        upload: Upload,
+        block: Vec<u8>,
+        sent: u64,
+        sum: Sum,
+    },
+}
+
+impl Sink<'_> {
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        match self {
+            Self::File { file, path, .. } => {
+                file.write_all(bytes).map_err(|error| cannot(path, &error))
+            }
+            Self::Blob { session, upload, block, sent, sum, .. } => {
+                sum.add(bytes);
+                let mut rest = bytes;
+                loop {
+                    let room = block_bytes(*sent) as usize - block.len();
+                    if rest.len() < room {
+                        block.extend_from_slice(rest);
+                        return Ok(());
+                    }
+                    let (now, later) = rest.split_at(room);
+                    block.extend_from_slice(now);
+                    send(session, upload, block, sent)?;
+                    rest = later;
+                }
+            }
+        }
+    }
+
+    /// Lets the backup appear under its name, and says where it is.
+    pub(super) fn finish(mut self) -> Result<String> {
+        match &mut self {
+            Self::File { file, part, path } => {
+                file.sync_all().map_err(|error| cannot(path, &error))?;
+                if let Some(part) = part.take() {
+                    fs::rename(&part, &*path).map_err(|error| cannot(path, &error))?;
+                }
+                // The name is on disk with its folder.
+                let folder = path.parent().and_then(|folder| File::open(folder).ok());
+                folder.map_or(Ok(()), |it| it.sync_all()).map_err(|error| cannot(path, &error))?;
+                Ok(path.display().to_string())
+            }
+            Self::Blob { session, to, upload, block, sent, sum } => {
+                send(session, upload, block, sent)?;
+                upload.commit(session, *sent, &std::mem::take(sum).text())?;
+                Ok(to.to_string())
+            }
+        }
+    }
+}
+
+impl Drop for Sink<'_> {
+    fn drop(&mut self) {
+        if let Self::File { part: Some(part), .. } = self {
+            let _ = fs::remove_file(part);
+        }
+    }
+}
+
+fn block_bytes(index: u64) -> u64 {
+    if index < BLOCKS_SMALL { BLOCK_BYTES } else { BLOCK_LARGE_BYTES }
+}
+
+fn send(session: &mut Session, upload: &Upload, block: &mut Vec<u8>, sent: &mut u64) -> Result<()> {
+    if block.is_empty() {
+        return Ok(());
+    }
+    if *sent == BLOCKS_MAX {
+        return Err(Failure::failed("the backup is larger than a blob can be"));
+    }
+    upload.block(session, *sent, block)?;
+    *sent += 1;
+    block.clear();
+    Ok(())
+}

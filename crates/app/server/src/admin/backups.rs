@@ -1,0 +1,104 @@
+//! Backups and restores in the admin API: the one is the body of an answer, the other that of a request.
+
+use std::sync::Arc;
+
+use lazuli_engine::backup::Backup;
+use lazuli_http::{Body, BodyError, Response, StatusCode};
+use lazuli_shardmap::PartitionId;
+use lazuli_store::Error;
+use serde_json::{Value, json};
+
+use super::maps::show_bounds;
+use super::refusal::{Refusal, Result};
+use crate::restores::{Phase, Restores, Status, Wanted};
+use crate::running::Running;
+
+/// A backup of a partition, as it is at this moment.
+pub(super) async fn take(running: &Running, id: u64) -> Result<Response> {
+    let backup = running.engine.backup(PartitionId(id)).await;
+    let backup = backup.map_err(|error| match error.code() {
+        "partition-not-found" => {
+            Refusal::not_found("partition", &id.to_string(), "lazuli partition list")
+        }
+        _ => error.into(),
+    })?;
+    let (map, lsn) = (backup.head().container.name.clone(), backup.head().lsn.0);
+    tracing::info!(partition = id, map, lsn, "began a backup");
+    let mut response =
+        Response::new(StatusCode::OK).with("content-type", "application/octet-stream");
+    response.body = Body::streamed(backup, move |mut backup: Backup| async move {
+        match backup.next().await {
+            Ok(Some(piece)) => Ok(Some((piece, backup))),
+            Ok(None) => Ok(None),
+            Err(error) => {
+                tracing::warn!(partition = id, %error, "a backup was cut short");
+                Err(BodyError::Broken)
+            }
+        }
+    });
+    Ok(response)
+}
+
+/// Takes a backup in and begins to restore it.
+pub(super) async fn restore(restores: &Arc<Restores>, body: Body, wanted: Wanted) -> Result<Value> {
+    match restores.begin(body, wanted).await {
+        Ok(begun) => Ok(show_status(&begun)),
+        Err(error) => Err(with_hint(error)),
+    }
+}
+
+/// A refusal with what to do about it.
+fn with_hint(error: Error) -> Refusal {
+    let hint = match error.code() {
+        "routes-not-empty" => {
+            "restore into another map with --into, or let what is there be deleted with --replace"
+        }
+        "account-not-found" => "`lazuli account create` makes one",
+        "restore-running" => "wait until it is done",
+        "backup-damaged" | "backup-truncated" => "nothing was changed; use another backup",
+        _ => return error.into(),
+    };
+    Refusal::from(error).hint(hint)
+}
+
+pub(super) fn list(restores: &Restores) -> Value {
+    let all: Vec<Value> = restores.list().iter().map(show_status).collect();
+    json!({ "restores": all })
+}
+
+pub(super) fn show(restores: &Restores, number: u64) -> Result<Value> {
+    let missing = || Refusal::not_found("restore", &number.to_string(), "GET /v1/restores");
+    restores.get(number).as_ref().map(show_status).ok_or_else(missing)
+}
+
+fn show_status(status: &Status) -> Value {
+    let (from, to) = show_bounds(&status.head.container, &status.head.routes);
+    let error = match &status.phase {
+        Phase::Failed(error) => json!({ "code": error.code(), "message": error.message() }),
+        _ => Value::Null,
+    };
+    json!({
+        "restore": status.number,
+        "map": status.map,
+        "partitions": status.partitions,
+        "backup_of": {
+            "map": status.head.container.name,
+            "partition": status.head.partition.0,
+            "from": from,
+            "to": to,
+            "lsn": status.head.lsn.0,
+            "taken_ms": status.head.taken_ms,
+        },
+        "phase": match &status.phase {
+            Phase::Clearing => "clearing",
+            Phase::Loading => "loading",
+            Phase::Verifying => "verifying",
+            Phase::Done => "done",
+            Phase::Failed(_) => "failed",
+        },
+        "rows": status.progress.rows,
+        "bytes": status.progress.bytes,
+        "bytes_expected": status.totals.row_bytes + status.totals.file_bytes,
+        "error": error,
+    })
+}
