@@ -39,7 +39,7 @@ fn parts(bytes: &[u8]) -> Result<(BackupHead, Vec<BackupPart>)> {
     let (mut head, mut parts) = (None, Vec::new());
     for piece in bytes.chunks(10_000) {
         parser.push(piece);
-        while let Some(part) = parser.next()? {
+        while let Some(part) = parser.next_part()? {
             match part {
                 BackupPart::Head(it) => head = Some(*it),
                 part => parts.push(part),

@@ -105,11 +105,7 @@ impl Restores {
 
     /// Takes a backup in. Answers when its partitions are offline and it goes on by itself; what is refused or damaged has
     /// changed nothing.
-    pub(crate) async fn begin(
-        self: &Arc<Self>,
-        body: Body,
-        wanted: Wanted,
-    ) -> Result<Status> {
+    pub(crate) async fn begin(self: &Arc<Self>, body: Body, wanted: Wanted) -> Result<Status> {
         let number = {
             let mut known = self.known();
             known.last += 1;

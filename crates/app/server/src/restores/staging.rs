@@ -112,7 +112,7 @@ struct Look {
 impl Look {
     fn at(&mut self, piece: &[u8], engine: &Engine) -> Result<()> {
         self.parser.push(piece);
-        while let Some(part) = self.parser.next()? {
+        while let Some(part) = self.parser.next_part()? {
             if let BackupPart::Head(head) = &part {
                 self.examiner = Some(engine.examiner(head));
                 self.head = Some((**head).clone());
@@ -134,7 +134,7 @@ pub(super) struct Parts {
 impl Parts {
     pub(super) async fn next(&mut self) -> Result<Option<BackupPart>> {
         loop {
-            if let Some(part) = self.parser.next()? {
+            if let Some(part) = self.parser.next_part()? {
                 return Ok(Some(part));
             }
             match self.pieces.recv().await {

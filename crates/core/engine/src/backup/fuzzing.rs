@@ -40,7 +40,7 @@ fn read(data: &[u8], size: usize) -> Result<(Vec<BackupPart>, BackupTotals), Err
     let mut parts = Vec::new();
     for piece in data.chunks(size) {
         parser.push(piece);
-        while let Some(part) = parser.next()? {
+        while let Some(part) = parser.next_part()? {
             parts.push(part);
         }
     }
@@ -79,4 +79,30 @@ fn sealed(data: &[u8]) -> Vec<u8> {
     sum.update(&out);
     out.extend_from_slice(&frame(FrameKind::Foot, &foot_body(&totals, sum.sum())));
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &[u8] = include_bytes!("../../../../../fuzz/seeds/backup/whole");
+    const FRAMES: &[u8] = include_bytes!("../../../../../fuzz/seeds/backup/frames");
+
+    #[test]
+    fn the_seeds_are_backups_and_every_change_of_them_is_read_or_refused() {
+        let (parts, totals) = read(WHOLE, 100).expect("the seed is a backup");
+        assert_eq!((parts.len(), totals.rows, totals.files), (8, 5, 1));
+        assert_eq!(read(&sealed(FRAMES), 100).expect("so is this one"), (parts, totals));
+        for seed in [WHOLE, FRAMES] {
+            backup(seed);
+            for at in 0..seed.len() {
+                backup(&seed[..at]);
+                for bits in [1, 0x80, 0xff] {
+                    let mut changed = seed.to_vec();
+                    changed[at] ^= bits;
+                    backup(&changed);
+                }
+            }
+        }
+    }
 }

@@ -86,7 +86,7 @@ impl BackupParser {
     }
 
     /// The next part, or none if more bytes are needed for it. After an error there is nothing more to be had.
-    pub fn next(&mut self) -> Result<Option<BackupPart>> {
+    pub fn next_part(&mut self) -> Result<Option<BackupPart>> {
         if self.stage == Stage::Preamble && !self.read_preamble()? {
             return Ok(None);
         }

@@ -120,9 +120,7 @@ impl Engine {
         };
         // Somebody may have written until this very moment.
         if !target.replace && restore.took_any().await? {
-            let states = restore.taken.states.iter();
-            let back = states.map(|state| state.unwrap_or(PartitionState::Offline));
-            restore.end(&back.collect::<Vec<_>>()).await?;
+            restore.end(restore.taken.states.clone()).await?;
             return Err(not_empty(&restore.container));
         }
         Ok(restore)
@@ -206,9 +204,8 @@ impl Restore {
         Ok(false)
     }
 
-    pub(super) async fn end(&self, states: &[PartitionState]) -> Result<()> {
+    pub(super) async fn end(&self, states: Vec<Option<PartitionState>>) -> Result<()> {
         let (manager, taken) = (self.engine.manager.clone(), self.taken.clone());
-        let states = states.to_vec();
         let ended = async move { manager.end_restore(&taken, &states).await };
         self.engine.to_the_end(ended).await
     }

@@ -34,7 +34,7 @@ impl Restore {
             let counted = self.read_back(at).await?;
             self.write_figures(at, counted).await?;
         }
-        self.end(&vec![PartitionState::Online; self.taken.partitions.len()]).await?;
+        self.end(vec![Some(PartitionState::Online); self.taken.partitions.len()]).await?;
         Ok(self.progress)
     }
 

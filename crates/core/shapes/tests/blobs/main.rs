@@ -5,6 +5,7 @@
 #![allow(dead_code, reason = "each group of tests uses its part of the world")]
 
 mod append;
+mod backups;
 mod blocks;
 mod copies;
 mod files;

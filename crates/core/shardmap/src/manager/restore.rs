@@ -49,9 +49,13 @@ impl Manager {
         self.run(&Begin { container, routes, token }).await
     }
 
-    /// Takes the partitions into use again, in the states given, all at once. Those that somebody else has taken since are
-    /// refused with `lock-not-held`, and then nothing changes.
-    pub async fn end_restore(&self, taken: &Taken, states: &[PartitionState]) -> Result<()> {
+    /// Takes the partitions into use again, in the states given, all at once; those that are given none stay as they are.
+    /// What somebody else has taken since is refused with `lock-not-held`, and then nothing changes.
+    pub async fn end_restore(
+        &self,
+        taken: &Taken,
+        states: &[Option<PartitionState>],
+    ) -> Result<()> {
         self.run(&End { taken, states }).await
     }
 }
@@ -104,7 +108,7 @@ impl Change for Begin<'_> {
 
 struct End<'a> {
     taken: &'a Taken,
-    states: &'a [PartitionState],
+    states: &'a [Option<PartitionState>],
 }
 
 impl Change for End<'_> {
@@ -114,6 +118,7 @@ impl Change for End<'_> {
         let Some(first) = self.taken.partitions.first() else { return Ok(()) };
         let mut operation = Operation::new("end restore", first.container);
         for (held, state) in self.taken.partitions.iter().zip(self.states) {
+            let Some(state) = state else { continue };
             let entry = draft.view().entry(held.id).await?;
             let before = entry.partition;
             unclaimed(draft.view(), before.container, &before.routes).await?;
@@ -126,7 +131,9 @@ impl Change for End<'_> {
             operation.remove(&before);
             operation.puts.push(Entry { partition: after, lock: None });
         }
-        draft.begin(operation)?;
+        if !operation.puts.is_empty() {
+            draft.begin(operation)?;
+        }
         Ok(())
     }
 }

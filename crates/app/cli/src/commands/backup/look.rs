@@ -91,7 +91,7 @@ impl Seen {
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<()> {
         self.bytes += bytes.len() as u64;
         self.parser.push(bytes);
-        while let Some(part) = self.parser.next().map_err(|error| refused(&error))? {
+        while let Some(part) = self.parser.next_part().map_err(|error| refused(&error))? {
             match part {
                 BackupPart::Head(head) => self.head = Some(*head),
                 BackupPart::Rows(rows) => self.rows += rows.len() as u64,
