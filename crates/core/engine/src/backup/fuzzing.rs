@@ -3,7 +3,7 @@
 
 use bytes::{Buf, Bytes};
 use lazuli_store::crc64::Crc64;
-use lazuli_store::{Error, Kind, Result};
+use lazuli_store::{Error, Kind};
 
 use super::format::{BackupTotals, FrameKind, foot_body, frame, preamble};
 use super::parser::{BackupParser, BackupPart};
@@ -31,11 +31,16 @@ fn check(data: &[u8]) {
             assert_eq!(rows.sum::<u64>(), totals.rows);
             assert!(read(&data[..data.len() - 1], data.len()).is_err(), "a byte is missing");
         }
-        Err(error) => assert_eq!(error.kind(), Kind::Invalid, "{error}"),
+        Err((kind, message)) => assert_eq!(kind, Kind::Invalid, "{message}"),
     }
 }
 
-fn read(data: &[u8], size: usize) -> Result<(Vec<BackupPart>, BackupTotals), Error> {
+/// All parts of a backup that comes in pieces of this size, or why it is refused.
+fn read(data: &[u8], size: usize) -> Result<(Vec<BackupPart>, BackupTotals), (Kind, String)> {
+    parts(data, size).map_err(|error| (error.kind(), error.to_string()))
+}
+
+fn parts(data: &[u8], size: usize) -> Result<(Vec<BackupPart>, BackupTotals), Error> {
     let mut parser = BackupParser::new();
     let mut parts = Vec::new();
     for piece in data.chunks(size) {

@@ -57,13 +57,14 @@ impl Shelf {
                 let part = folder.join(format!("{name}{PART_SUFFIX}"));
                 let file = OpenOptions::new().write(true).create(true).truncate(true).open(&part);
                 let file = file.map_err(|error| cannot(&part, &error))?;
-                Ok(Sink::File { file, part: Some(part), path })
+                Ok(Sink::File(FileSink { file, part: Some(part), path }))
             }
             Self::Container { session, below } => {
                 let to = below.with(name);
                 let upload = Upload::new(&to);
                 let (block, sum) = (Vec::new(), Sum::default());
-                Ok(Sink::Blob { session, to, upload, block, sent: 0, sum })
+                let blob = BlobSink { session, to, upload, block, sent: 0, sum };
+                Ok(Sink::Blob(Box::new(blob)))
             }
         }
     }
@@ -71,89 +72,106 @@ impl Shelf {
 
 /// A backup that is being written.
 pub(super) enum Sink<'a> {
-    File {
-        file: File,
-        /// What is removed unless the file is finished.
-        part: Option<PathBuf>,
-        path: PathBuf,
-    },
-    Blob {
-        session: &'a mut Session,
-        to: Address,
-        upload: Upload,
-        block: Vec<u8>,
-        sent: u64,
-        sum: Sum,
-    },
+    File(FileSink),
+    Blob(Box<BlobSink<'a>>),
 }
 
 impl Sink<'_> {
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
         match self {
-            Self::File { file, path, .. } => {
-                file.write_all(bytes).map_err(|error| cannot(path, &error))
+            Self::File(sink) => {
+                sink.file.write_all(bytes).map_err(|error| cannot(&sink.path, &error))
             }
-            Self::Blob { session, upload, block, sent, sum, .. } => {
-                sum.add(bytes);
-                let mut rest = bytes;
-                loop {
-                    let room = block_bytes(*sent) as usize - block.len();
-                    if rest.len() < room {
-                        block.extend_from_slice(rest);
-                        return Ok(());
-                    }
-                    let (now, later) = rest.split_at(room);
-                    block.extend_from_slice(now);
-                    send(session, upload, block, sent)?;
-                    rest = later;
-                }
-            }
+            Self::Blob(sink) => sink.write(bytes),
         }
     }
 
     /// Lets the backup appear under its name, and says where it is.
-    pub(super) fn finish(mut self) -> Result<String> {
-        match &mut self {
-            Self::File { file, part, path } => {
-                file.sync_all().map_err(|error| cannot(path, &error))?;
-                if let Some(part) = part.take() {
-                    fs::rename(&part, &*path).map_err(|error| cannot(path, &error))?;
-                }
-                // The name is on disk with its folder.
-                let folder = path.parent().and_then(|folder| File::open(folder).ok());
-                folder.map_or(Ok(()), |it| it.sync_all()).map_err(|error| cannot(path, &error))?;
-                Ok(path.display().to_string())
-            }
-            Self::Blob { session, to, upload, block, sent, sum } => {
-                send(session, upload, block, sent)?;
-                upload.commit(session, *sent, &std::mem::take(sum).text())?;
-                Ok(to.to_string())
-            }
+    pub(super) fn finish(self) -> Result<String> {
+        match self {
+            Self::File(sink) => sink.finish(),
+            Self::Blob(sink) => sink.finish(),
         }
     }
 }
 
-impl Drop for Sink<'_> {
+pub(super) struct FileSink {
+    file: File,
+    /// What is removed unless the file is finished.
+    part: Option<PathBuf>,
+    path: PathBuf,
+}
+
+impl FileSink {
+    fn finish(mut self) -> Result<String> {
+        let path = &self.path;
+        self.file.sync_all().map_err(|error| cannot(path, &error))?;
+        if let Some(part) = self.part.take() {
+            fs::rename(&part, path).map_err(|error| cannot(path, &error))?;
+        }
+        // The name is on disk with its folder.
+        let folder = path.parent().and_then(|folder| File::open(folder).ok());
+        folder.map_or(Ok(()), |it| it.sync_all()).map_err(|error| cannot(path, &error))?;
+        Ok(path.display().to_string())
+    }
+}
+
+impl Drop for FileSink {
     fn drop(&mut self) {
-        if let Self::File { part: Some(part), .. } = self {
+        if let Some(part) = &self.part {
             let _ = fs::remove_file(part);
         }
     }
 }
 
-fn block_bytes(index: u64) -> u64 {
-    if index < BLOCKS_SMALL { BLOCK_BYTES } else { BLOCK_LARGE_BYTES }
+pub(super) struct BlobSink<'a> {
+    session: &'a mut Session,
+    to: Address,
+    upload: Upload,
+    /// What is gathered for the next block.
+    block: Vec<u8>,
+    sent: u64,
+    sum: Sum,
 }
 
-fn send(session: &mut Session, upload: &Upload, block: &mut Vec<u8>, sent: &mut u64) -> Result<()> {
-    if block.is_empty() {
-        return Ok(());
+impl BlobSink<'_> {
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.sum.add(bytes);
+        let mut rest = bytes;
+        loop {
+            let room = block_bytes(self.sent) as usize - self.block.len();
+            if rest.len() < room {
+                self.block.extend_from_slice(rest);
+                return Ok(());
+            }
+            let (now, later) = rest.split_at(room);
+            self.block.extend_from_slice(now);
+            self.send()?;
+            rest = later;
+        }
     }
-    if *sent == BLOCKS_MAX {
-        return Err(Failure::failed("the backup is larger than a blob can be"));
+
+    fn send(&mut self) -> Result<()> {
+        if self.block.is_empty() {
+            return Ok(());
+        }
+        if self.sent == BLOCKS_MAX {
+            return Err(Failure::failed("the backup is larger than a blob can be"));
+        }
+        self.upload.block(self.session, self.sent, &self.block)?;
+        self.sent += 1;
+        self.block.clear();
+        Ok(())
     }
-    upload.block(session, *sent, block)?;
-    *sent += 1;
-    block.clear();
-    Ok(())
+
+    fn finish(mut self: Box<Self>) -> Result<String> {
+        self.send()?;
+        let sum = std::mem::take(&mut self.sum).text();
+        self.upload.commit(self.session, self.sent, &sum)?;
+        Ok(self.to.to_string())
+    }
+}
+
+fn block_bytes(index: u64) -> u64 {
+    if index < BLOCKS_SMALL { BLOCK_BYTES } else { BLOCK_LARGE_BYTES }
 }
