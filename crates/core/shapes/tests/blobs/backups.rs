@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lazuli_engine::backup::{BackupParser, BackupPart, RestoreTarget};
-use lazuli_engine::{KeyRange, PartitionId, Result};
+use lazuli_engine::{KeyRange, Lsn, PartitionId, Result};
 use lazuli_shapes::blob::BlockChoice::{Committed, Latest};
 use lazuli_shapes::blob::{DeleteOptions, NewBlob, SequenceConditions, Snapshots, Which};
 
@@ -38,23 +38,22 @@ async fn restore(world: &World, bytes: &[u8], name: &str) -> Result<()> {
     restore.finish().await.map(|_| ())
 }
 
-#[tokio::test]
-async fn every_state_comes_back_and_nothing_is_left_when_all_of_it_is_deleted() {
-    let world = World::new().await;
+/// Blobs in every state that rows and files can be in. Answers the time of a snapshot of `blocks`.
+async fn put_every_state(world: &World) -> Lsn {
     world.put("small", &bytes(10, 1)).await;
     world.try_put("versions", &bytes(BIG, 2), &any(), versions()).await.unwrap();
     world.try_put("versions", &bytes(BIG, 3), &any(), versions()).await.unwrap();
     // Blocks in files and in cells, some of them in two contents and some in none yet.
     for (id, length) in [("aa", BIG), ("bb", 100), ("cc", BIG)] {
-        put_block(&world, "blocks", id, &bytes(length, 4)).await.unwrap();
+        put_block(world, "blocks", id, &bytes(length, 4)).await.unwrap();
     }
-    commit(&world, "blocks", &[(Latest, "aa"), (Latest, "bb")], none()).await.unwrap();
+    commit(world, "blocks", &[(Latest, "aa"), (Latest, "bb")], none()).await.unwrap();
     let (time, _) =
         world.blobs.snapshot(&blob("blocks"), None, &any(), None, none()).await.unwrap();
-    put_block(&world, "blocks", "dd", &bytes(BIG, 5)).await.unwrap();
+    put_block(world, "blocks", "dd", &bytes(BIG, 5)).await.unwrap();
     let again = [(Committed, "aa"), (Committed, "bb"), (Latest, "dd")];
-    commit(&world, "blocks", &again, none()).await.unwrap();
-    put_block(&world, "blocks", "ee", &bytes(BIG, 6)).await.unwrap();
+    commit(world, "blocks", &again, none()).await.unwrap();
+    put_block(world, "blocks", "ee", &bytes(BIG, 6)).await.unwrap();
     let new = NewBlob::default();
     world.blobs.put_page_blob(&blob("pages"), 1 << 20, 0, new, &any(), none()).await.unwrap();
     for seed in [7, 8] {
@@ -67,6 +66,13 @@ async fn every_state_comes_back_and_nothing_is_left_when_all_of_it_is_deleted() 
     // What was deleted is garbage, whose files are no part of a backup.
     world.put("gone", &bytes(BIG, 9)).await;
     world.delete("gone", none()).await.unwrap();
+    time
+}
+
+#[tokio::test]
+async fn every_state_comes_back_and_nothing_is_left_when_all_of_it_is_deleted() {
+    let world = World::new().await;
+    let time = put_every_state(&world).await;
     let pages = world.get("pages").await.unwrap();
 
     // All of it is deleted while the backup is taken, and the collector runs: the files stay until the end.

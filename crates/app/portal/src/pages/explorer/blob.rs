@@ -50,7 +50,9 @@ pub(super) async fn show(visit: &Visit<'_>, path: &ContainerPath) -> Result {
         }
         section.card aria-labelledby="properties" {
             h2 #properties { "Properties" }
-            (facts(PROPERTIES.iter().filter_map(|(field, title)| Some((*title, blob[*field].as_str()?)))))
+            (facts(PROPERTIES.iter().filter_map(|(field, title)| {
+                Some((*title, blob[*field].as_str()?))
+            })))
         }
         @if let Some(metadata) = blob["metadata"].as_object().filter(|all| !all.is_empty()) {
             section.card aria-labelledby="metadata" {
