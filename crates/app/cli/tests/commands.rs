@@ -51,6 +51,27 @@ fn shards_are_listed_added_and_removed_while_the_server_runs() {
     assert_eq!(run(folder.path(), &["shard", "add", "x", "--label", "y"]).status.code(), Some(2));
 }
 
+/// Killed when the catalog had removed a shard and its folder was still there; and when it had not yet.
+#[test]
+fn a_removal_that_was_interrupted_is_finished_or_forgotten_at_the_next_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let shards = folder.path().join("lazuli-data/shards");
+    let mut server = Server::start(folder.path());
+    create_table(&server);
+    server.command(&["shard", "add", "fast"]);
+    server.command(&["shard", "remove", "fast"]);
+    server.signal("-KILL");
+    server.wait();
+    std::fs::rename(shards.join("fast-2.removed"), shards.join("fast")).unwrap();
+    std::fs::write(shards.join("fast-2.removing"), "").unwrap();
+    std::fs::write(shards.join("shard-0001-1.removing"), "").unwrap();
+    let server = Server::start(folder.path());
+    let left = std::fs::read_dir(&shards).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(left.collect::<Vec<_>>(), ["shard-0001"]);
+    assert_eq!(server.json(&["fsck"])["findings"], Value::Array(vec![]));
+    assert!(server.json(&["fsck"])["items"].as_u64().unwrap() >= 10);
+}
+
 #[test]
 fn maps_and_partitions_are_shown_with_their_figures() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,8 @@
 //! The stores that this process has open: that of the catalog, and one per shard.
 //!
 //! A shard that cannot be opened is down: it is reported, and all others serve. Folders of shards that were removed are
-//! put aside under another name and deleted at the next start, when surely nobody reads them any more.
+//! put aside under another name and deleted at the next start, when surely nobody reads them any more. A file beside them
+//! says beforehand which one is about to be removed: whether it was, the catalog knows.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,8 +14,13 @@ use lazuli_shardmap::{Shard, ShardId};
 use lazuli_store::{Error, Result, Store};
 use lazuli_store_embedded::{EmbeddedStore, Settings as StoreSettings};
 
+use crate::failure;
+use crate::folder::write_atomically;
+
 /// The end of the name of a folder whose shard was removed.
 const REMOVED: &str = ".removed";
+/// The end of the name of the file that says that a shard is about to be removed.
+const REMOVING: &str = ".removing";
 /// The longest name of a shard, which is also that of its folder.
 const NAME_CHARS_MAX: usize = 63;
 
@@ -61,9 +67,11 @@ impl Host {
 
     /// Opens all shards of the catalog. Those that fail are down, and logged.
     pub(crate) async fn open_all(&self) -> Result<()> {
+        let shards = self.engine.manager().catalog().shards().await?;
+        self.finish_removals(&shards);
         self.delete_removed();
-        for shard in self.engine.manager().catalog().shards().await? {
-            if let Err(error) = self.open(&shard).await {
+        for shard in &shards {
+            if let Err(error) = self.open(shard).await {
                 tracing::error!(shard = shard.name, %error, "a shard cannot be opened and is down");
             }
         }
@@ -116,13 +124,25 @@ impl Host {
         Ok(())
     }
 
+    /// Writes down that a shard is about to be removed, so that its folder goes though nobody may live to put it aside.
+    pub(crate) fn announce_removal(&self, shard: &Shard) -> failure::Result<()> {
+        write_atomically(&self.removal(&shard.location, shard.id), "", 0o600)
+    }
+
     /// Takes a removed shard out of use and puts its folder aside.
     pub(crate) fn retire(&self, shard: &Shard) -> Result<()> {
         self.live().retire(shard.id);
         lock(&self.down).remove(&shard.id);
         lock(&self.stores).remove(&shard.id);
-        let path = self.path(&shard.location);
-        let aside = self.path(&format!("{}-{}{REMOVED}", shard.location, shard.id));
+        self.put_aside(&shard.location, shard.id)?;
+        // One that stays does no harm: at the next start there is no folder to put aside.
+        let _ = std::fs::remove_file(self.removal(&shard.location, shard.id));
+        Ok(())
+    }
+
+    fn put_aside(&self, location: &str, id: ShardId) -> Result<()> {
+        let path = self.path(location);
+        let aside = self.path(&format!("{location}-{id}{REMOVED}"));
         match std::fs::rename(&path, &aside) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 let message = format!("cannot rename {}: {error}", path.display());
@@ -162,12 +182,32 @@ impl Host {
     /// Folders beside those of shards with these names.
     pub(crate) fn unknown_folders(&self, names: &[String]) -> Vec<String> {
         let Ok(entries) = std::fs::read_dir(&self.folder) else { return Vec::new() };
-        let found = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let folders = entries.flatten().filter(|entry| entry.path().is_dir());
+        let found = folders.map(|entry| entry.file_name().to_string_lossy().into_owned());
         found.filter(|name| !name.ends_with(REMOVED) && !names.contains(name)).collect()
     }
 
     fn path(&self, location: &str) -> PathBuf {
         self.folder.join(location)
+    }
+
+    fn removal(&self, location: &str, id: ShardId) -> PathBuf {
+        self.path(&format!("{location}-{id}{REMOVING}"))
+    }
+
+    /// Puts aside the folders of shards that were removed when the process before this one ended. What was only about to
+    /// be removed stays: the catalog still has it.
+    fn finish_removals(&self, shards: &[Shard]) {
+        let Ok(entries) = std::fs::read_dir(&self.folder) else { return };
+        for entry in entries.flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let Some((location, id)) = removal_of(&name) else { continue };
+            let is_in_use = shards.iter().any(|it| it.id == id || it.location == location);
+            match if is_in_use { Ok(()) } else { self.put_aside(location, id) } {
+                Ok(()) => drop(std::fs::remove_file(entry.path())),
+                Err(error) => tracing::warn!(folder = location, %error, "cannot put aside"),
+            }
+        }
     }
 
     fn delete_removed(&self) {
@@ -181,4 +221,10 @@ impl Host {
             }
         }
     }
+}
+
+/// The folder and the shard that a file of this name speaks of.
+fn removal_of(name: &str) -> Option<(&str, ShardId)> {
+    let (location, id) = name.strip_suffix(REMOVING)?.rsplit_once('-')?;
+    Some((location, ShardId(id.parse().ok()?)))
 }

@@ -36,6 +36,7 @@ pub(super) async fn add(running: &Running, body: &Value) -> Result<Value> {
 
 pub(super) async fn remove(running: &Running, name: &str) -> Result<Value> {
     let shard = find(running, name).await?;
+    running.host.announce_removal(&shard)?;
     running.manager().remove_shard(shard.id, shard.version).await?;
     drained::set(running.catalog(), shard.id, false).await?;
     running.host.retire(&shard)?;
