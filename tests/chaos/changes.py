@@ -240,10 +240,19 @@ class Changes:
 
     def pause(self, partitions):
         if begun := self.slow_move(partitions):
+            job = f"jobs/{begun['job']}"
             self.stop.wait(self.random.random())
-            if self.attempt("pause", self.admin.post, f"jobs/{begun['job']}/pause"):
-                self.stop.wait(self.random.random())
-                self.attempt("resume", self.admin.post, f"jobs/{begun['job']}/resume")
+            self.attempt("pause", self.admin.post, f"{job}/pause")
+            self.stop.wait(self.random.random())
+            # A job whose pause or resumption was interrupted by a kill would rest for ever.
+            self.until_done("resume", lambda: self.resume(job))
+
+    def resume(self, job):
+        try:
+            return self.admin.post(f"{job}/resume")
+        except Refused as refusal:
+            # It may be over, or past the point where it can rest.
+            return refusal.code
 
     # Shards.
 
@@ -329,9 +338,6 @@ class Changes:
             status = self.admin.get("status")
             if not jobs and not status["operations_pending"]:
                 return status
-            for job in jobs:
-                if job["phase"] == "paused":
-                    self.attempt("resume", self.admin.post, f"jobs/{job['job']}/resume")
             if time.monotonic() > until:
                 raise Violation(f"jobs do not come to an end: {jobs}, {status}")
             time.sleep(POLL_SECONDS)

@@ -11,6 +11,7 @@ import json
 import multiprocessing
 import pathlib
 import random
+import signal
 import sys
 import time
 
@@ -149,6 +150,8 @@ def read_options():
 
 def main():
     options = read_options()
+    # Whoever ends this run ends the server too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     chaos = Chaos(options)
     failure = None
     try:
@@ -156,7 +159,8 @@ def main():
     except (Failed, Violation, Away) as error:
         failure = str(error)
         chaos.signals.broken.set()
-        chaos.gather()
+        if not chaos.report.loads:
+            chaos.gather()
     finally:
         chaos.server.end()
     if failure:
