@@ -40,6 +40,11 @@ pub(crate) fn rate(per_second: f64) -> String {
     }
 }
 
+/// A part of a whole in percent; nothing of nothing is nothing.
+pub(crate) fn share(part: u64, whole: u64) -> String {
+    format!("{:.1} %", part as f64 * 100.0 / whole.max(1) as f64)
+}
+
 /// A span of time in its two largest units.
 pub(crate) fn seconds(seconds: u64) -> String {
     match seconds {
@@ -71,6 +76,7 @@ mod tests {
         let expected = ["0 B", "999 B", "1.0 kB", "999.9 kB", "1.0 MB", "12.3 MB", "18.4 EB"];
         assert_eq!(sizes, expected);
         assert_eq!([0.0, 0.25, 9.94, 1234.5].map(rate), ["0/s", "0.2/s", "9.9/s", "1,235/s"]);
+        assert_eq!([share(1, 3), share(0, 0)], ["33.3 %", "0.0 %"]);
         assert_eq!([7, 1_500, 2_000_000].map(micros), ["7 µs", "1.5 ms", "2.0 s"]);
         assert_eq!(
             [59, 61, 3_660, 90_000].map(seconds),

@@ -119,13 +119,44 @@ pub(crate) fn tile(name: &str, figure: &str, more: &str) -> Markup {
     }
 }
 
+/// A fact among others, with its name.
+pub(crate) fn fact(name: &str, value: Markup) -> Markup {
+    html! { div { dt { (name) } dd { (value) } } }
+}
+
+/// The state of a partition or a shard.
+pub(crate) fn state(word: &str) -> Markup {
+    let good = word == "online";
+    html! { span.state.good[good].bad[word == "offline" || word == "down"] { (word) } }
+}
+
+/// How much a part is of the whole, for the eye alone: the figure stands beside it.
+pub(crate) fn bar(part: u64, whole: u64) -> Markup {
+    let width = part as f64 * 100.0 / whole.max(1) as f64;
+    html! {
+        svg.share aria-hidden="true" viewBox="0 0 100 4" preserveAspectRatio="none" {
+            rect width=(format!("{width:.1}")) height="4" {}
+        }
+    }
+}
+
 /// A table that scrolls by itself where it is too wide, by keyboard too.
 pub(crate) fn table(label: &str, heads: &[&str], rows: Markup) -> Markup {
+    number_table(label, heads, &[], rows)
+}
+
+/// The same with columns of figures at the right.
+pub(crate) fn number_table(label: &str, heads: &[&str], numbers: &[&str], rows: Markup) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label=(label) {
             table {
                 caption.hidden { (label) }
-                thead { tr { @for head in heads { th scope="col" { (head) } } } }
+                thead {
+                    tr {
+                        @for head in heads { th scope="col" { (head) } }
+                        @for head in numbers { th.number scope="col" { (head) } }
+                    }
+                }
                 tbody { (rows) }
             }
         }

@@ -6,6 +6,7 @@
 
 mod api;
 mod attempts;
+mod chart;
 mod figure;
 mod form;
 mod guard;
@@ -13,6 +14,7 @@ mod layout;
 mod live;
 mod page;
 mod pages;
+mod partitions;
 mod route;
 mod session;
 mod upload;
@@ -194,6 +196,12 @@ async fn show(route: &Route, visit: &Visit<'_>) -> Result {
         Route::Overview => pages::overview::show(visit).await,
         Route::Keys { account } => pages::keys::show(visit, account).await,
         Route::Containers => pages::containers::show(visit).await,
+        Route::Shards => pages::shards::show(visit).await,
+        Route::Container { name } => pages::container::show(visit, name).await,
+        Route::Partition { id } => pages::partition::show(visit, *id).await,
+        Route::PreviewChange { id, change } => pages::change::preview(visit, *id, *change).await,
+        Route::MakeChange { id, change } => pages::change::make(visit, *id, *change).await,
+        Route::Advice => pages::advice::show(visit).await,
         Route::Jobs => pages::jobs::show(visit).await,
         Route::SteerJob { number, steer } => pages::jobs::steer(visit, *number, *steer).await,
         Route::Explorer(place) => pages::explorer::show(visit, place).await,

@@ -28,17 +28,22 @@ impl Visit<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Overview,
+    Shards,
     Containers,
     Jobs,
     Explorer,
+    Advice,
 }
 
 impl Part {
-    pub(crate) const ALL: &[Self] = &[Self::Overview, Self::Containers, Self::Jobs, Self::Explorer];
+    pub(crate) const ALL: &[Self] =
+        &[Self::Overview, Self::Shards, Self::Containers, Self::Explorer, Self::Jobs, Self::Advice];
 
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Overview => "Overview",
+            Self::Shards => "Shards",
+            Self::Advice => "Advice",
             Self::Containers => "Containers",
             Self::Jobs => "Jobs",
             Self::Explorer => "Explorer",
@@ -48,6 +53,8 @@ impl Part {
     pub(crate) fn path(self) -> &'static str {
         match self {
             Self::Overview => "/portal/",
+            Self::Shards => "/portal/shards",
+            Self::Advice => "/portal/advice",
             Self::Containers => "/portal/containers",
             Self::Jobs => "/portal/jobs",
             Self::Explorer => "/portal/explorer",

@@ -2,6 +2,7 @@
 
 use lazuli_http::uri::percent_decode;
 
+use crate::pages::change::Change;
 use crate::pages::explorer::Place;
 use crate::pages::jobs::Steer;
 
@@ -22,7 +23,25 @@ pub(crate) enum Route {
     Keys {
         account: String,
     },
+    Shards,
     Containers,
+    Container {
+        name: String,
+    },
+    Partition {
+        id: u64,
+    },
+    /// What a change of a partition would do.
+    PreviewChange {
+        id: u64,
+        change: Change,
+    },
+    /// The change itself.
+    MakeChange {
+        id: u64,
+        change: Change,
+    },
+    Advice,
     Jobs,
     /// Pauses, resumes or cancels a job.
     SteerJob {
@@ -60,9 +79,20 @@ impl Route {
             [] => Self::Overview,
             ["accounts", account, "keys"] => Self::Keys { account: (*account).to_owned() },
             ["containers"] => Self::Containers,
+            ["shards"] => Self::Shards,
+            ["containers", name] => Self::Container { name: (*name).to_owned() },
+            ["partitions", id] => Self::Partition { id: number(id)? },
+            ["partitions", id, change] => {
+                let (id, change) = (number(id)?, Change::parse(change).ok_or(NoRoute::Path)?);
+                match method {
+                    "POST" => Self::MakeChange { id, change },
+                    _ => Self::PreviewChange { id, change },
+                }
+            }
+            ["advice"] => Self::Advice,
             ["jobs"] => Self::Jobs,
-            ["jobs", number, steer] => Self::SteerJob {
-                number: number.parse().map_err(|_| NoRoute::Path)?,
+            ["jobs", job, steer] => Self::SteerJob {
+                number: number(job)?,
                 steer: Steer::parse(steer).ok_or(NoRoute::Path)?,
             },
             ["explorer", rest @ ..] => Self::Explorer(Place::parse(rest).ok_or(NoRoute::Path)?),
@@ -80,12 +110,21 @@ impl Route {
     fn methods(&self) -> (bool, bool) {
         match self {
             Self::Style | Self::Script | Self::Icon | Self::Live => (true, false),
-            Self::Overview | Self::Containers | Self::Jobs => (true, false),
+            Self::Overview | Self::Shards | Self::Containers | Self::Container { .. } => {
+                (true, false)
+            }
+            Self::Partition { .. } | Self::PreviewChange { .. } => (true, false),
+            Self::Jobs | Self::Advice => (true, false),
             Self::Explorer(place) => (!place.changes(), place.changes()),
             Self::Login => (true, true),
-            Self::Logout | Self::Keys { .. } | Self::SteerJob { .. } => (false, true),
+            Self::Logout | Self::Keys { .. } => (false, true),
+            Self::MakeChange { .. } | Self::SteerJob { .. } => (false, true),
         }
     }
+}
+
+fn number(piece: &str) -> Result<u64, NoRoute> {
+    piece.parse().map_err(|_| NoRoute::Path)
 }
 
 #[cfg(test)]
@@ -99,6 +138,12 @@ mod tests {
         assert_eq!(parse("GET", "/portal/"), Ok(Route::Overview));
         let keys = Route::Keys { account: "a/b".to_owned() };
         assert_eq!(parse("POST", "/portal/accounts/a%2Fb/keys"), Ok(keys));
+        let container = Route::Container { name: "tables/mine/orders".to_owned() };
+        assert_eq!(parse("GET", "/portal/containers/tables%2Fmine%2Forders"), Ok(container));
+        let (id, change) = (7, Change::ReadOnly);
+        let path = "/portal/partitions/7/read-only";
+        assert_eq!(parse("GET", path), Ok(Route::PreviewChange { id, change }));
+        assert_eq!(parse("POST", path), Ok(Route::MakeChange { id, change }));
     }
 
     #[test]
@@ -106,6 +151,8 @@ mod tests {
         let parse = Route::parse;
         assert_eq!(parse("GET", "/v1/status"), Err(NoRoute::Path));
         assert_eq!(parse("GET", "/portal/nothing"), Err(NoRoute::Path));
+        assert_eq!(parse("GET", "/portal/partitions/x"), Err(NoRoute::Path));
+        assert_eq!(parse("POST", "/portal/partitions/7/explode"), Err(NoRoute::Path));
         assert_eq!(parse("GET", "/portal/%zz"), Err(NoRoute::Path));
         assert_eq!(parse("GET", "/portal/logout"), Err(NoRoute::Method));
         assert_eq!(parse("DELETE", "/portal/"), Err(NoRoute::Method));

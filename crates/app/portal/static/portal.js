@@ -22,6 +22,12 @@ document.addEventListener("click", async (event) => {
   setTimeout(() => { button.textContent = label; }, 2000);
 });
 
+// A partition on the drawn map leads to its page; the table below has the same as links.
+document.addEventListener("click", (event) => {
+  const piece = event.target.closest("[data-go]");
+  if (piece) location.assign(piece.dataset.go);
+});
+
 // Live parts: the server sends the page when it has changed, and the parts that differ are taken over. A part that
 // somebody is using (focus or a selection in it) waits for the next time.
 function isInUse(part) {
@@ -34,7 +40,7 @@ function takeOver(html) {
   const made = new DOMParser().parseFromString(html, "text/html");
   for (const part of document.querySelectorAll("[data-live]")) {
     const fresh = made.querySelector(`[data-live="${CSS.escape(part.dataset.live)}"]`);
-    if (!fresh || fresh.innerHTML === part.made || isInUse(part)) continue;
+    if (!fresh || fresh.innerHTML === (part.made ?? part.innerHTML) || isInUse(part)) continue;
     const open = [...part.querySelectorAll("details[id][open]")].map((one) => one.id);
     part.made = fresh.innerHTML;
     part.replaceChildren(...fresh.childNodes);

@@ -5,7 +5,11 @@
 
 mod stand_in;
 
-use lazuli_http::StatusCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use lazuli_http::{Method, StatusCode};
+use serde_json::json;
 use stand_in::{COOKIE, Site, TOKEN};
 
 #[tokio::test]
@@ -129,4 +133,126 @@ async fn what_users_stored_is_shown_and_never_becomes_markup() {
     let search = "/portal/containers?name=%22%3E%3Cscript%3Ealert(2)%3C/script%3E";
     let page = site.get(search, &cookie).await;
     assert!(!page.body.contains("<script>alert"), "{}", page.body);
+}
+
+/// A partition between hostile keys, and what is asked of it: previews look, and only the button changes.
+fn steerable(changes: Arc<Mutex<Vec<String>>>) -> Site {
+    Site::with(move |ask| {
+        let path = ask.path.as_str();
+        if ask.method == Method::POST && path.starts_with("/v1/partitions/") {
+            changes.lock().unwrap().push(path.to_owned());
+        }
+        Some(match path {
+            "/v1/partitions/7" => json!({
+                "id": 7, "map": stand_in::HOSTILE, "from": "<b>", "to": null, "shard": "<i>one</i>",
+                "state": "online", "items": 3, "bytes": 99, "right": null,
+                "hottest": [{ "key": "<script>alert(1)</script>", "requests": 5 }],
+            }),
+            "/v1/partitions/7/history" => json!({ "step_ms": 10_000, "points": [] }),
+            "/v1/partitions/7/middle" => {
+                json!({ "partition": 7, "at": "<script>alert(3)</script>" })
+            }
+            "/v1/shards" => json!({ "shards": [
+                { "name": "<i>one</i>", "region": "here", "partitions": 1 },
+                { "name": "two", "region": "<u>", "partitions": 0 },
+            ] }),
+            "/v1/partitions/7/split" => json!({ "partitions": [
+                { "id": 8, "map": stand_in::HOSTILE }, { "id": 9, "map": stand_in::HOSTILE },
+            ] }),
+            "/v1/partitions/7/move" => json!({ "job": 11, "partition": 7, "to": "two" }),
+            "/v1/partitions/7/state" => json!({ "partition": { "id": 7, "state": "offline" } }),
+            _ => return None,
+        })
+    })
+}
+
+#[tokio::test]
+async fn a_preview_changes_nothing_and_its_button_names_what_it_does() {
+    let changes = Arc::default();
+    let site = steerable(Arc::clone(&changes));
+    let (cookie, secret) = site.log_in().await;
+    for (path, button) in [
+        ("split?by=load", "Split partition 7 at &lt;script&gt;alert(3)&lt;/script&gt;"),
+        ("split?at=k", "Split partition 7 at k"),
+        ("move?to=two", "Move partition 7 to two"),
+        ("offline", "Set offline partition 7"),
+    ] {
+        let page = site.get(&format!("/portal/partitions/7/{path}"), &cookie).await;
+        assert!(page.body.contains(&format!(">{button}</button>")), "{path}: {}", page.body);
+        assert!(!page.body.contains("<script>alert") && !page.body.contains("<b>"), "{path}");
+    }
+    assert_eq!(*changes.lock().unwrap(), Vec::<String>::new());
+    for (path, form, change) in [
+        ("split", "by=load", "/v1/partitions/7/split"),
+        ("move", "to=two", "/v1/partitions/7/move"),
+        ("offline", "", "/v1/partitions/7/state"),
+    ] {
+        let path = format!("/portal/partitions/7/{path}");
+        assert_eq!(site.post(&path, &cookie, form).await.status, StatusCode::FORBIDDEN);
+        let done = site.post(&path, &cookie, &format!("csrf={secret}&{form}")).await;
+        assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.body);
+        assert_eq!(std::mem::take(&mut *changes.lock().unwrap()), [change]);
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_done_has_no_button() {
+    let site = steerable(Arc::default());
+    let (cookie, _) = site.log_in().await;
+    let page = site.get("/portal/partitions/7/merge", &cookie).await;
+    assert!(page.body.contains("there is no neighbour on its right"));
+    for path in ["merge", "online", "move"] {
+        let page = site.get(&format!("/portal/partitions/7/{path}"), &cookie).await;
+        assert!(
+            !page.body.contains(&format!("action=\"/portal/partitions/7/{path}\" method=\"post\""))
+        );
+        assert_eq!(page.body.matches("method=\"post\"").count(), 1, "only the log-out: {path}");
+    }
+    let page = site.get("/portal/partitions/7/move?to=nowhere", &cookie).await;
+    assert_eq!(page.status, StatusCode::NOT_FOUND);
+    assert_eq!(site.get("/portal/partitions/8", &cookie).await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_live_page_is_sent_when_it_changes_and_ends_with_the_server() {
+    let uptime = Arc::new(AtomicU64::new(61));
+    let now = Arc::clone(&uptime);
+    let site = Site::with(move |ask| {
+        let status = json!({
+            "uptime_s": now.load(Ordering::Relaxed), "endpoints": {}, "troubles": [],
+        });
+        (ask.path == "/v1/status").then_some(status)
+    });
+    let (cookie, _) = site.log_in().await;
+    let mut stream = site.stream("/portal/live?of=%2Fportal%2F", &cookie).await;
+    assert_eq!(stream.headers["content-type"], "text/event-stream");
+    let first = stream.body.chunk().await.unwrap().unwrap();
+    assert!(first.starts_with(b"data: \"") && first.ends_with(b"\n\n"), "{first:?}");
+    assert!(String::from_utf8_lossy(&first).contains("1 min 1 s"));
+    let quiet = stream.body.chunk().await.unwrap().unwrap();
+    assert_eq!(&quiet[..], b": nothing new\n\n");
+    uptime.store(62, Ordering::Relaxed);
+    let second = stream.body.chunk().await.unwrap().unwrap();
+    assert!(String::from_utf8_lossy(&second).contains("1 min 2 s"));
+    site.stop();
+    assert_eq!(stream.body.chunk().await.unwrap(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_live_page_ends_with_its_session_and_there_are_so_many_at_most() {
+    let site = Site::new();
+    let (cookie, secret) = site.log_in().await;
+    let mut open = Vec::new();
+    for _ in 0..24 {
+        open.push(site.stream("/portal/live?of=%2Fportal%2F", &cookie).await);
+    }
+    let refused = site.stream("/portal/live?of=%2Fportal%2F", &cookie).await;
+    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
+    site.post("/portal/logout", &cookie, &format!("csrf={secret}")).await;
+    for mut stream in open {
+        assert_eq!(stream.body.chunk().await.unwrap(), None);
+    }
+    let (cookie, _) = site.log_in().await;
+    let again = site.stream("/portal/live?of=%2Fportal%2F", &cookie).await;
+    assert_eq!(again.status, StatusCode::OK, "the room is free again");
 }

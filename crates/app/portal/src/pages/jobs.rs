@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use crate::figure;
-use crate::layout::{csrf, list, live, table, text};
+use crate::layout::{csrf, fact, list, live, number_table, text};
 use crate::page::{Outcome, Part, Result, Visit};
 
 pub(crate) const PATH: &str = "/portal/jobs";
@@ -110,10 +110,6 @@ fn under_way(visit: &Visit<'_>, job: &Value) -> Markup {
     }
 }
 
-fn fact(name: &str, value: Markup) -> Markup {
-    html! { div { dt { (name) } dd { (value) } } }
-}
-
 fn button(visit: &Visit<'_>, number: u64, steer: Steer) -> Markup {
     html! {
         form method="post" action={ (PATH) "/" (number) "/" (steer.word()) } {
@@ -145,6 +141,6 @@ fn finished(jobs: &[&Value]) -> Markup {
             }
         }
     };
-    let heads = ["Job", "Partition", "From", "To", "Outcome", "Copied", "Took", "Writes paused"];
-    table("Jobs that are over", &heads, rows)
+    let heads = ["Job", "Partition", "From", "To", "Outcome"];
+    number_table("Jobs that are over", &heads, &["Copied", "Took", "Writes paused"], rows)
 }

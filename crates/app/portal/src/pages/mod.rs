@@ -1,11 +1,16 @@
 //! The pages, one file each: ask the admin API, lay out what it says.
 
+pub(crate) mod advice;
+pub(crate) mod change;
+pub(crate) mod container;
 pub(crate) mod containers;
 pub(crate) mod explorer;
 pub(crate) mod jobs;
 pub(crate) mod keys;
 pub(crate) mod login;
 pub(crate) mod overview;
+pub(crate) mod partition;
+pub(crate) mod shards;
 
 use lazuli_http::{Response, StatusCode};
 

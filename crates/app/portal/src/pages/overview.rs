@@ -3,8 +3,9 @@
 use maud::{Markup, html};
 use serde_json::Value;
 
+use crate::chart::{Line, Lines};
 use crate::figure;
-use crate::layout::{csrf, list, live, table, text, tile};
+use crate::layout::{csrf, list, live, number_table, text, tile};
 use crate::page::{Outcome, Part, Result, Visit};
 
 /// What stands in place of a key that nobody has asked for.
@@ -25,32 +26,37 @@ pub(crate) async fn show(visit: &Visit<'_>) -> Result {
             h2 #services { "Services" }
             (live("services", services(&overview)))
         }
-        section.card aria-labelledby="connect" {
-            h2 #connect { "Connection strings" }
-            @for account in list(&accounts["accounts"]) { (connection(visit, account, &status)) }
+        div.columns {
+            section.card aria-labelledby="traffic" {
+                h2 #traffic { "Requests in the last minutes" }
+                (live("traffic", traffic(&overview)))
+            }
+            section.card aria-labelledby="connect" {
+                h2 #connect { "Connection strings" }
+                @for account in list(&accounts["accounts"]) { (connection(visit, account, &status)) }
+            }
         }
     };
     Outcome::page("Overview", Part::Overview, body)
 }
 
 fn tiles(status: &Value, overview: &Value, jobs: &Value) -> Markup {
-    let sum = |rows: &Value, name: &str| -> u64 {
-        list(rows).iter().filter_map(|row| row[name].as_u64()).sum()
+    let stored = |name: &str| -> u64 {
+        list(&overview["shards"]).iter().filter_map(|shard| shard[name].as_u64()).sum()
     };
-    let rate = |name: &str| -> f64 {
-        list(&overview["services"]).iter().filter_map(|one| one[name].as_f64()).sum()
-    };
+    let asked = |name: &str| -> u64 { served(overview).filter_map(|one| one[name].as_u64()).sum() };
+    let rate = |name: &str| -> f64 { served(overview).filter_map(|one| one[name].as_f64()).sum() };
     let open = |job: &&Value| job["ended_ms"].is_null();
     let under_way = list(&jobs["jobs"]).iter().filter(open).count();
     let down = status["shards_down"].as_u64().unwrap_or(0);
     html! {
         dl.tiles {
-            (tile("Stored", &figure::bytes(sum(&overview["shards"], "bytes")),
-                &format!("{} items", figure::count(sum(&overview["shards"], "items")))))
+            (tile("Stored", &figure::bytes(stored("bytes")),
+                &format!("{} items", figure::count(stored("items")))))
             (tile("Requests", &figure::rate(rate("requests_per_second")),
-                &format!("{} since the start", figure::count(sum(&overview["services"], "requests")))))
+                &format!("{} since the start", figure::count(asked("requests")))))
             (tile("Errors", &figure::rate(rate("errors_per_second")),
-                &format!("{} failed", figure::count(sum(&overview["services"], "failed")))))
+                &format!("{} failed", figure::count(asked("failed")))))
             (tile("Shards", &figure::count(status["shards"].as_u64().unwrap_or(0)),
                 &if down == 0 { "all up".to_owned() } else { format!("{down} down") }))
             (tile("Containers", &figure::count(status["maps"].as_u64().unwrap_or(0)), ""))
@@ -59,6 +65,11 @@ fn tiles(status: &Value, overview: &Value, jobs: &Value) -> Markup {
                 &format!("version {}", status["version"].as_str().unwrap_or("?"))))
         }
     }
+}
+
+/// The services that people use. The admin API is not among them: this page asks it all the time.
+fn served(overview: &Value) -> impl Iterator<Item = &Value> {
+    list(&overview["services"]).iter().filter(|one| one["name"] != "admin")
 }
 
 fn troubles(troubles: &Value) -> Markup {
@@ -91,7 +102,32 @@ fn services(overview: &Value) -> Markup {
             }
         }
     };
-    table("Services", &["Service", "Endpoint", "Rate", "Requests", "Refused", "Failed"], rows)
+    let numbers = ["Rate", "Requests", "Refused", "Failed"];
+    number_table("Services", &["Service", "Endpoint"], &numbers, rows)
+}
+
+/// All requests, and those that were refused or failed, over the last minutes.
+fn traffic(overview: &Value) -> Markup {
+    let step_s = overview["step_s"].as_u64().unwrap_or(1).max(1);
+    let services: Vec<&Value> = served(overview).collect();
+    let steps = services.iter().map(|one| list(&one["recent"]).len()).max().unwrap_or(0);
+    let per_second = |at: usize, which: std::ops::Range<usize>| {
+        let count = |one: &&Value| {
+            which.clone().filter_map(|it| one["recent"][at][it].as_u64()).sum::<u64>()
+        };
+        services.iter().map(count).sum::<u64>() as f64 / step_s as f64
+    };
+    let requests: Vec<f64> = (0..steps).map(|at| per_second(at, 0..1)).collect();
+    let errors: Vec<f64> = (0..steps).map(|at| per_second(at, 1..3)).collect();
+    let lines =
+        [Line { name: "Requests", values: &requests }, Line { name: "Errors", values: &errors }];
+    html! {
+        (Lines { title: "Requests per second", lines: &lines, step_s, print: figure::rate }.draw())
+        p.muted {
+            span.key-first aria-hidden="true" {} " Requests "
+            span.key-second aria-hidden="true" {} " Errors: refused or failed"
+        }
+    }
 }
 
 /// One account: its connection string without the key, and a way to ask for it.

@@ -67,7 +67,7 @@ fn usual(ask: &Ask) -> Option<Value> {
 pub struct Site {
     portal: Arc<Portal>,
     api: Arc<StandIn>,
-    _stopper: Stopper,
+    stopper: Stopper,
 }
 
 /// What the portal said.
@@ -93,7 +93,7 @@ impl Site {
     pub fn with(more: impl Fn(&Ask) -> Option<Value> + Send + Sync + 'static) -> Self {
         let api = Arc::new(StandIn { asked: AtomicUsize::new(0), more: Box::new(more) });
         let (stopper, stop) = stopper();
-        Self { portal: Portal::new(api.clone(), 10010, stop), api, _stopper: stopper }
+        Self { portal: Portal::new(api.clone(), 10010, stop), api, stopper }
     }
 
     pub fn asked(&self) -> usize {
@@ -121,6 +121,17 @@ impl Site {
         (cookie, after.split('"').next().unwrap().to_owned())
     }
 
+    /// Ends what would go on by itself.
+    pub fn stop(&self) {
+        self.stopper.stop();
+    }
+
+    /// The answer as it comes.
+    pub async fn stream(&self, path: &str, cookie: &str) -> Response {
+        let request = request(Method::GET, path, cookie, "localhost", "");
+        self.portal.clone().handle(request).await
+    }
+
     async fn send(
         &self,
         method: Method,
@@ -129,27 +140,30 @@ impl Site {
         host: &str,
         body: &str,
     ) -> Answer {
-        let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        let mut headers = HeaderMap::new();
-        for (name, value) in [("host", host), ("cookie", cookie)] {
-            if !value.is_empty() {
-                headers.insert(name, HeaderValue::from_str(value).unwrap());
-            }
-        }
-        let request = Request {
-            method,
-            path: path.to_owned(),
-            query: query.to_owned(),
-            headers,
-            body: Body::from(bytes::Bytes::from(body.to_owned())),
-            peer: "127.0.0.1:1".parse().unwrap(),
-            secure: false,
-            received_ms: 0,
-            id: RequestId(0),
-        };
-        let answer = self.portal.clone().handle(request).await;
+        let answer = self.portal.clone().handle(request(method, path, cookie, host, body)).await;
         let body = answer.body.collect(16 * 1024 * 1024).await.unwrap();
         let body = String::from_utf8(body.to_vec()).unwrap();
         Answer { status: answer.status, headers: answer.headers, body }
+    }
+}
+
+fn request(method: Method, path: &str, cookie: &str, host: &str, body: &str) -> Request {
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+    let mut headers = HeaderMap::new();
+    for (name, value) in [("host", host), ("cookie", cookie)] {
+        if !value.is_empty() {
+            headers.insert(name, HeaderValue::from_str(value).unwrap());
+        }
+    }
+    Request {
+        method,
+        path: path.to_owned(),
+        query: query.to_owned(),
+        headers,
+        body: Body::from(bytes::Bytes::from(body.to_owned())),
+        peer: "127.0.0.1:1".parse().unwrap(),
+        secure: false,
+        received_ms: 0,
+        id: RequestId(0),
     }
 }
