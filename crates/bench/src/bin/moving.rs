@@ -1,8 +1,9 @@
 //! Measures moves of a partition under load against a plain copy, and splits of small and large ones. Fails if a bound is
 //! missed.
 //!
-//! `cargo run --release -p lazuli-bench --bin moving [FOLDER] [--huge | --quick]`: the folder is where the disk is that
-//! counts; `--huge` splits a partition of 100 M items too, which takes minutes to fill; `--quick` makes one move.
+//! `cargo run --release -p lazuli-bench --bin moving [FOLDER] [--huge] [--quick | --splits]`: the folder is where the
+//! disk is that counts. `--huge` splits a partition of 100 M items too, which takes minutes to fill; `--quick` makes one
+//! move and no splits, `--splits` makes no moves.
 
 use std::process::ExitCode;
 
@@ -17,10 +18,11 @@ fn main() -> ExitCode {
     let mut size = Size::full();
     for word in std::env::args().skip(1).filter(|word| word.starts_with("--")) {
         match word.as_str() {
-            "--huge" => size = Size::huge(),
-            "--quick" => size = Size::quick(),
+            "--huge" => size = size.huge(),
+            "--quick" => size = size.quick(),
+            "--splits" => size = size.only_splits(),
             other => {
-                eprintln!("{other} is not known; --huge and --quick are");
+                eprintln!("{other} is not known; --huge, --quick and --splits are");
                 return ExitCode::from(2);
             }
         }

@@ -54,17 +54,20 @@ impl Size {
         }
     }
 
-    /// The same, and the largest partition of all, which takes minutes to fill.
-    pub fn huge() -> Self {
-        let mut size = Self::full();
-        size.splits.push(100_000_000);
-        size
+    /// With the largest partition of all too, which takes minutes to fill.
+    pub fn huge(mut self) -> Self {
+        self.splits.push(100_000_000);
+        self
     }
 
     /// One move, for those who want to see quickly what a change does.
-    pub fn quick() -> Self {
-        let calm = Duration::from_secs(2);
-        Self { rounds: 1, calm, splits: vec![], ..Self::full() }
+    pub fn quick(self) -> Self {
+        Self { rounds: 1, calm: Duration::from_secs(2), splits: vec![], ..self }
+    }
+
+    /// No moves.
+    pub fn only_splits(self) -> Self {
+        Self { rounds: 0, ..self }
     }
 
     /// Enough to see that it runs.
@@ -86,7 +89,10 @@ const LOOK: Duration = Duration::from_millis(5);
 pub async fn run(folder: &Path, size: Size) -> Result<Report> {
     let mut report = Report::default();
     for items in &size.splits {
-        report.splits.push(splits::measure(&folder.join("split"), *items).await?);
+        let split = splits::measure(&folder.join("split"), *items).await?;
+        // The whole takes minutes: whoever waits sees that it goes on.
+        eprintln!("{split}");
+        report.splits.push(split);
     }
     if size.rounds == 0 {
         return Ok(report);
@@ -99,8 +105,7 @@ pub async fn run(folder: &Path, size: Size) -> Result<Report> {
     let writers = Writers::start(&world, size.writes_per_second);
     for _ in 0..size.rounds {
         let round = round(&world, &writers, &file, &size).await?;
-        // The whole takes minutes: whoever waits sees that it goes on.
-        eprintln!("{round}\n");
+        eprintln!("{round}");
         report.rounds.push(round);
     }
     report.refused = writers.stop();

@@ -164,6 +164,13 @@ impl fmt::Display for Round {
     }
 }
 
+impl fmt::Display for Split {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (items, cut, middle) = (self.items, milliseconds(self.cut), milliseconds(self.middle));
+        write!(f, "{items:>11} items: slowest cut {cut:.1} ms, middle found in {middle:.1} ms")
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for round in &self.rounds {
@@ -176,12 +183,7 @@ impl fmt::Display for Report {
             writeln!(f, "{refused} writes were refused: {error}")?;
         }
         for split in &self.splits {
-            let (items, cut, middle) =
-                (split.items, milliseconds(split.cut), milliseconds(split.middle));
-            writeln!(
-                f,
-                "{items:>11} items: slowest cut {cut:.1} ms, middle found in {middle:.1} ms"
-            )?;
+            writeln!(f, "{split}")?;
         }
         for (name, is, bound, is_met) in self.bounds() {
             let verdict = if is_met { "ok" } else { "MISSED" };
