@@ -167,6 +167,11 @@ impl History {
         Some(all)
     }
 
+    /// How much time it has seen.
+    pub fn age_ms(&self) -> u64 {
+        self.now_ms - self.began_ms
+    }
+
     pub fn is_watched(&self, id: PartitionId) -> bool {
         self.watches.contains_key(&id)
     }

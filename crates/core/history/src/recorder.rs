@@ -23,16 +23,11 @@ pub struct Recorder {
 impl Recorder {
     /// Watches so many partitions of an engine at most.
     pub fn new(engine: Arc<Engine>, partitions_max: usize) -> Self {
-        let clock = &engine.env().clock;
-        let zero_ms = clock.now_ms().saturating_sub(clock.uptime().as_millis() as u64);
-        let mut recorder = Self {
-            engine,
-            history: Mutex::new(History::new(partitions_max, 0)),
-            turn: tokio::sync::Mutex::default(),
-            zero_ms,
-        };
-        recorder.history = Mutex::new(History::new(partitions_max, recorder.now_ms()));
-        recorder
+        let clock = engine.env().clock.clone();
+        let uptime_ms = clock.uptime().as_millis() as u64;
+        let zero_ms = clock.now_ms().saturating_sub(uptime_ms);
+        let history = Mutex::new(History::new(partitions_max, zero_ms + uptime_ms));
+        Self { engine, history, turn: tokio::sync::Mutex::default(), zero_ms }
     }
 
     /// What is kept, for as long as it takes to look something up.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lazuli_balance::{Action, Cut, Merge, Move, Split};
-use lazuli_engine::{Middle, MoveOptions, Outcome};
+use lazuli_engine::{Isolated, Middle, MoveOptions, Outcome};
 use lazuli_shardmap::manager::Known;
 use lazuli_shardmap::{Partition, PartitionId, ShardId};
 use lazuli_store::{Error, Kind, Result};
@@ -30,25 +30,22 @@ impl Balancer {
             let at = engine.middle(&partition, middle).await?;
             Ok(<[_; 2]>::from(engine.split(Known::from(&partition), at).await?).to_vec())
         };
+        let requests = split.pieces.iter().map(|piece| piece.load.requests);
         let pieces = match split.cut {
-            Cut::Bytes => halves(Middle::Size).await?,
-            Cut::Requests => halves(Middle::Load).await?,
+            Cut::Bytes => expected(halves(Middle::Size).await?, requests),
+            Cut::Requests => expected(halves(Middle::Load).await?, requests),
             Cut::HotShardlet => {
                 let hottest = engine.hot_keys(&partition)?.into_iter().next();
                 let cold = || Error::precondition("no-hot-key", "no key stands out any more");
-                engine.isolate(&partition, &hottest.ok_or_else(cold)?.route).await?.pieces
+                let route = hottest.ok_or_else(cold)?.route;
+                around(engine.isolate(&partition, &route).await?, requests)
             }
         };
-        let ids: Vec<u64> = pieces.iter().map(|piece| piece.id.0).collect();
+        let ids: Vec<u64> = pieces.iter().map(|(piece, _)| piece.0).collect();
         tracing::info!(partition = split.partition.0, pieces = ?ids, "split to balance");
         let now_ms = self.now_ms();
         let mut state = self.state();
-        // An isolated shardlet at an end makes fewer pieces than were expected: then nothing is said of them.
-        if pieces.len() == split.pieces.len() {
-            for (piece, expected) in pieces.iter().zip(&split.pieces) {
-                state.expect(piece.id, expected.load.requests, now_ms);
-            }
-        }
+        pieces.into_iter().for_each(|(piece, requests)| state.expect(piece, requests, now_ms));
         Ok(())
     }
 
@@ -109,4 +106,22 @@ impl Balancer {
         let message = format!("partition {id} is not on shard {shard} any more");
         Err(Error::precondition("plan-outdated", message))
     }
+}
+
+/// What is expected of each piece, in the order of both.
+fn expected(
+    pieces: Vec<Partition>,
+    requests: impl Iterator<Item = f64>,
+) -> Vec<(PartitionId, f64)> {
+    pieces.iter().map(|piece| piece.id).zip(requests).collect()
+}
+
+/// The same around an isolated shardlet. One that lies at an end has fewer neighbours than the plan took it to have.
+fn around(isolated: Isolated, requests: impl Iterator<Item = f64>) -> Vec<(PartitionId, f64)> {
+    let requests: Vec<f64> = requests.collect();
+    let hottest = requests.iter().copied().fold(0.0, f64::max);
+    let others = isolated.pieces.len().saturating_sub(1).max(1) as f64;
+    let each = (requests.iter().sum::<f64>() - hottest) / others;
+    let expect = |id| if id == isolated.alone.id { hottest } else { each };
+    isolated.pieces.iter().map(|piece| (piece.id, expect(piece.id))).collect()
 }

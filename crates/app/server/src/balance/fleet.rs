@@ -19,8 +19,9 @@ use super::Balancer;
 const PAGE: usize = 10_000;
 /// How long a plan waits for partitions to be counted of which nobody knows what they hold. The others are left alone.
 const COUNT_TIME_MAX: Duration = Duration::from_secs(5);
+const MINUTE_MS: u64 = 60_000;
 /// For how long a piece must have been watched before what was seen counts more than what was expected.
-pub(super) const WATCH_MS: u64 = 60_000;
+pub(super) const WATCH_MS: u64 = MINUTE_MS;
 
 /// What is known of all partitions at once.
 struct Known {
@@ -28,6 +29,8 @@ struct Known {
     moving: BTreeMap<PartitionId, ShardId>,
     changed: BTreeMap<PartitionId, u64>,
     expected: BTreeMap<PartitionId, (f64, u64)>,
+    /// Whether the history is old enough to tell who is cold: after a start everybody seems to be.
+    knows_cold: bool,
 }
 
 impl Balancer {
@@ -87,7 +90,10 @@ impl Balancer {
             changed.extend(state.changed.iter().map(|(id, at)| (*id, *at)));
             state.expected.clone()
         };
+        let average_ms = u64::from(self.settings.average_minutes) * MINUTE_MS;
+        let knows_cold = self.history.history().age_ms() >= average_ms;
         Ok(Known {
+            knows_cold,
             sizes: self.sizes().await?,
             moving: moving.into_iter().map(|it| (it.partition, it.target)).collect(),
             changed,
@@ -143,7 +149,7 @@ impl Balancer {
             locked: size.is_none() || entry.lock.is_some() || *state != PartitionState::Online,
             changed_at_ms: known.changed.get(id).copied(),
             // Hash maps keep the partitions they were made with: that many can work at once.
-            joins_next: container.kind == MapKind::Range,
+            joins_next: container.kind == MapKind::Range && known.knows_cold,
             ..PartitionFigures::new(*id, container.id, *shard, load)
         }
     }
