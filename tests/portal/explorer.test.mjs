@@ -2,14 +2,13 @@
 
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
 import { admin, logIn, open, portal, table, target } from "./browser.mjs";
+import { look } from "./looks.mjs";
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const ACCOUNT = target.account.name;
 const HARM = "<script>alert(1)</script>";
 /** Names of blobs and texts of messages: markup, quotation marks, a sign that turns the line around, a line break, escapes. */
@@ -37,24 +36,6 @@ function file(name, content) {
   return path;
 }
 
-/** Looks at the page in every way: for screen readers, in a narrow window, and for people. */
-async function look(name) {
-  const { page } = browser;
-  for (const [kind, width] of [["light", 1280], ["narrow", 360]]) {
-    await page.setViewportSize({ width, height: 800 });
-    const path = join(target.screenshots, `explorer-${name}-${kind}.png`);
-    await page.screenshot({ path, fullPage: true });
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-    assert.ok(wide <= width, `${name} is ${wide} pixels wide on a screen of ${width}`);
-    await page.evaluate(AXE);
-    const found = await page.evaluate(() => globalThis.axe.run(document));
-    const serious = found.violations.filter((one) => ["serious", "critical"].includes(one.impact));
-    const told = serious.map((one) => `${one.id}: ${one.nodes.map((node) => node.html).join(" | ")}`);
-    assert.deepEqual(told, [], `${name}, ${kind}`);
-  }
-  await page.setViewportSize({ width: 1280, height: 800 });
-}
-
 /** The name as the page writes it: signs that cannot be seen are written out. */
 function written(text) {
   return text.replaceAll("\u202e", "U+202E").replaceAll("\n", "U+000A");
@@ -72,10 +53,10 @@ test("the explorer is reached from everywhere and leads to what an account has",
   const { page } = browser;
   await page.getByRole("link", { name: "Explorer" }).click();
   await page.getByRole("heading", { name: "Explorer", level: 1 }).waitFor();
-  await look("index");
+  await look(browser.page, "explorer-index");
   await page.getByRole("link", { name: `Tables of ${ACCOUNT}` }).click();
   await page.getByRole("heading", { name: `Tables of ${ACCOUNT}` }).waitFor();
-  await look("tables");
+  await look(browser.page, "explorer-tables");
 });
 
 test("entities are inserted, filtered, edited and deleted, whatever their keys are", async () => {
@@ -90,7 +71,7 @@ test("entities are inserted, filtered, edited and deleted, whatever their keys a
     await page.getByRole("button", { name: "Insert" }).click();
     await page.getByText("The entity is inserted.").waitFor();
   }
-  await look("entities");
+  await look(browser.page, "explorer-entities");
   assert.ok((await page.textContent("main")).includes(HARM));
   for (const [n, key] of KEYS.entries()) {
     await page.goto(`${portal}/explorer/tables/${ACCOUNT}/explored`);
@@ -107,7 +88,7 @@ test("entities are inserted, filtered, edited and deleted, whatever their keys a
     await page.getByText("The entity is saved.").waitFor();
     assert.equal((await client.getEntity(key, key)).Size, n + 100);
   }
-  await look("entity");
+  await look(browser.page, "explorer-entity");
   await page.goto(`${portal}/explorer/tables/${ACCOUNT}/explored`);
   await page.getByLabel("Filter").fill("Size gt");
   await page.getByRole("button", { name: "Filter" }).click();
@@ -169,7 +150,7 @@ test("a blob is uploaded, previewed, tagged, downloaded and deleted", async () =
   await page.getByRole("button", { name: "Set tags" }).click();
   await page.getByText("The tags are set.").waitFor();
   assert.equal(await page.getByLabel(/^Tags/).inputValue(), "colour=blue\nsize=3");
-  await look("blob");
+  await look(browser.page, "explorer-blob");
   const [download] = await Promise.all([
     page.waitForEvent("download"),
     page.getByRole("link", { name: /^Download/ }).click(),
@@ -186,7 +167,7 @@ test("a blob is uploaded, previewed, tagged, downloaded and deleted", async () =
   await page.goto(`${portal}/explorer/blobs/${ACCOUNT}/explored`);
   await page.getByRole("link", { name: "folder/" }).click();
   assert.equal(await page.locator("tbody tr").count(), 2);
-  await look("blobs");
+  await look(browser.page, "explorer-blobs");
   await page.getByRole("link", { name: "big.bin" }).click();
   await page.getByLabel(/^Delete this blob/).check();
   await page.getByRole("button", { name: "Delete" }).click();
@@ -229,7 +210,7 @@ test("messages are put, peeked at and cleared", async () => {
     await page.getByText("The message is put.").waitFor();
   }
   assert.deepEqual(await page.locator("pre.preview").allTextContents(), HOSTILE);
-  await look("queue");
+  await look(browser.page, "explorer-queue");
   await page.getByLabel("Remove all messages").check();
   await page.getByRole("button", { name: "Clear" }).click();
   await page.getByText("The queue is empty.").waitFor();

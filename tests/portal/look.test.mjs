@@ -2,25 +2,17 @@
 // wide and at 360 pixels.
 
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, statSync } from "node:fs";
-import { createRequire } from "node:module";
+import { mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
 import { admin, logIn, open, portal, table, target } from "./browser.mjs";
+import { look } from "./looks.mjs";
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const NAME = "looked";
 const MAP = `tables/${target.account.name}/${NAME}`;
 /** The most bytes of a screenshot that documents show. */
 const SHOWN_BYTES_MAX = 60 * 1024;
-
-const LOOKS = [
-  { name: "light", scheme: "light", width: 1280 },
-  { name: "dark", scheme: "dark", width: 1280 },
-  { name: "narrow", scheme: "light", width: 360 },
-  { name: "narrow-dark", scheme: "dark", width: 360 },
-];
 
 let browser;
 let pages;
@@ -80,28 +72,15 @@ async function waitForHistory(id) {
   assert.fail("there is no history");
 }
 
-async function look(page, name, { scheme, width, name: kind }) {
-  await page.emulateMedia({ colorScheme: scheme });
-  await page.setViewportSize({ width, height: 800 });
-  await page.screenshot({ path: join(target.screenshots, `${name}-${kind}.png`), fullPage: true });
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-  assert.ok(wide <= width, `${name} is ${wide} pixels wide on a screen of ${width}`);
-  await page.evaluate(AXE);
-  const found = await page.evaluate(() => globalThis.axe.run(document));
-  const serious = found.violations.filter((one) => ["serious", "critical"].includes(one.impact));
-  const told = serious.map((one) => `${one.id}: ${one.nodes.map((node) => node.html).join(" | ")}`);
-  assert.deepEqual(told, [], `${name}, ${kind}`);
-}
-
 test("no page has a serious fault for screen readers or keyboards, in any look", async () => {
   const { page } = browser;
   for (const [name, url] of pages) {
     await page.goto(url);
-    for (const kind of LOOKS) await look(page, name, kind);
+    await look(page, name);
   }
   await page.getByRole("button", { name: "Log out" }).click();
   await page.getByRole("heading", { name: "Log in", level: 1 }).waitFor();
-  for (const kind of LOOKS) await look(page, "login", kind);
+  await look(page, "login");
 });
 
 test("pages are complete without scripts", async () => {
@@ -134,8 +113,8 @@ test("screenshots for the documents are small", { skip: !target.shown }, async (
   await logIn(page);
   mkdirSync(target.shown, { recursive: true });
   await page.emulateMedia({ colorScheme: "light" });
-  await page.setViewportSize({ width: 1000, height: 700 });
-  for (const name of ["overview", "container", "partition"]) {
+  for (const [name, height] of [["overview", 620], ["container", 760], ["partition", 620]]) {
+    await page.setViewportSize({ width: 900, height });
     await page.goto(pages.find(([one]) => one === name)[1]);
     const path = join(target.shown, `${name}.png`);
     await page.screenshot({ path });

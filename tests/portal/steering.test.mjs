@@ -101,6 +101,26 @@ test("a partition is moved to another shard, and the job is watched to its end",
   assert.equal(rows.partitions.find((one) => one.id === hot.id).shard, "shard-0002");
 });
 
+test("a job is paused, goes on, and is called off on its page", async () => {
+  const { page } = browser;
+  const { partitions } = await admin("GET", `/v1/partitions?map=${encodeURIComponent(MAP)}`);
+  const largest = partitions
+    .filter((one) => one.shard === "shard-0001")
+    .reduce((one, other) => (other.bytes > one.bytes ? other : one));
+  // So slow that it lasts until it is called off.
+  const slow = { to: "shard-0002", bytes_per_second: 1_000 };
+  const { job } = await admin("POST", `/v1/partitions/${largest.id}/move`, slow);
+  await page.goto(`${portal}/jobs`);
+  await page.getByRole("progressbar", { name: `Bytes copied by job ${job}` }).waitFor();
+  await page.getByRole("button", { name: `Pause job ${job}` }).click();
+  await page.getByText(`Job ${job} is paused.`).waitFor();
+  await page.getByRole("button", { name: `Resume job ${job}` }).click();
+  await page.getByText(`Job ${job} goes on.`).waitFor();
+  await page.getByRole("button", { name: `Cancel job ${job}` }).click();
+  await page.getByText(`Job ${job} is being called off.`).waitFor();
+  await page.locator(`tr[data-job="${job}"]`, { hasText: "cancelled" }).waitFor();
+});
+
 test("states and merges say what they do before they do it", async () => {
   const { page } = browser;
   await page.goto(`${portal}/partitions/${hot.id}`);

@@ -49,9 +49,10 @@ impl Repository {
         let packages = Workspace::load()?.packages;
         let mut files = Vec::new();
         for path in tracked()? {
-            // What is not text (images, sample data) is no business of these rules, nor is what was just deleted.
-            if let Ok(text) = std::fs::read_to_string(workspace::root().join(&path)) {
-                files.push(File::new(&path, &text));
+            // What is not text (images, sample data) has no lines to look at, but documents may point at it. What was
+            // just deleted is no business of these rules.
+            if let Ok(bytes) = std::fs::read(workspace::root().join(&path)) {
+                files.push(File::new(&path, &String::from_utf8(bytes).unwrap_or_default()));
             }
         }
         Ok(Self { files, packages })
