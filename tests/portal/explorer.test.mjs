@@ -66,9 +66,9 @@ test("entities are inserted, filtered, edited and deleted, whatever their keys a
   for (const [n, key] of KEYS.entries()) {
     await page.goto(`${portal}/explorer/tables/${ACCOUNT}/explored`);
     await page.getByText("Insert an entity").click();
-    const entity = { PartitionKey: key, RowKey: key, Size: n, [`Text`]: HARM };
+    const entity = { PartitionKey: key, RowKey: key, Size: n, Text: `${HARM} hush` };
     await page.getByLabel("Entity, as JSON").fill(JSON.stringify(entity));
-    await page.getByRole("button", { name: "Insert" }).click();
+    await page.getByRole("button", { name: "Insert", exact: true }).click();
     await page.getByText("The entity is inserted.").waitFor();
   }
   await look(browser.page, "explorer-entities");
@@ -76,7 +76,7 @@ test("entities are inserted, filtered, edited and deleted, whatever their keys a
   for (const [n, key] of KEYS.entries()) {
     await page.goto(`${portal}/explorer/tables/${ACCOUNT}/explored`);
     await page.getByLabel("Filter").fill(`PartitionKey eq '${key.replaceAll("'", "''")}'`);
-    await page.getByRole("button", { name: "Filter" }).click();
+    await page.getByRole("button", { name: "Filter", exact: true }).click();
     assert.equal(await page.locator("tbody tr").count(), 1, key);
     await page.locator("tbody th a").click();
     await page.getByRole("heading", { name: "Entity", level: 1 }).waitFor();
@@ -91,7 +91,7 @@ test("entities are inserted, filtered, edited and deleted, whatever their keys a
   await look(browser.page, "explorer-entity");
   await page.goto(`${portal}/explorer/tables/${ACCOUNT}/explored`);
   await page.getByLabel("Filter").fill("Size gt");
-  await page.getByRole("button", { name: "Filter" }).click();
+  await page.getByRole("button", { name: "Filter", exact: true }).click();
   await page.getByText("The query condition specified in the request is invalid").waitFor();
 });
 
@@ -127,7 +127,7 @@ test("entities are exported to a file and imported from one", async () => {
   await create("tables", "imported");
   await page.getByText("Import a file").click();
   await page.getByLabel(/^File of JSON lines/).setInputFiles(file("lines.jsonl", `${lines}no entity\n`));
-  await page.getByRole("button", { name: "Import" }).click();
+  await page.getByRole("button", { name: "Import", exact: true }).click();
   await page.getByText(`${KEYS.length - 1} entities are written, 1 lines refused.`).waitFor();
   assert.equal(await page.locator("tbody tr").count(), KEYS.length - 1);
 });
@@ -140,7 +140,7 @@ test("a blob is uploaded, previewed, tagged, downloaded and deleted", async () =
     await page.getByText("Upload a blob").click();
     if (name) await page.getByLabel("Name").fill(name);
     await page.getByLabel("File", { exact: true }).setInputFiles(path);
-    await page.getByRole("button", { name: "Upload" }).click();
+    await page.getByRole("button", { name: "Upload", exact: true }).click();
     await page.getByText("The blob is stored.").waitFor();
   };
   await upload(file("page.html", `<h1>${HARM}</h1>`), "");
@@ -169,7 +169,7 @@ test("a blob is uploaded, previewed, tagged, downloaded and deleted", async () =
   assert.equal(await page.locator("tbody tr").count(), 2);
   await look(browser.page, "explorer-blobs");
   await page.getByRole("link", { name: "big.bin" }).click();
-  await page.getByLabel(/^Delete this blob/).check();
+  await page.getByLabel("Delete this blob").check();
   await page.getByRole("button", { name: "Delete" }).click();
   await page.getByText("The blob is deleted.").waitFor();
 });
@@ -188,12 +188,12 @@ test("blobs of hostile names are listed, opened and deleted by their own names",
   }
   for (const name of HOSTILE) {
     await page.goto(`${portal}/explorer/blobs/${ACCOUNT}/hostile`);
-    const [folderName, rest] = name.includes("/") ? name.split(/(?<=\/)(.*)/s) : [name, ""];
-    await page.getByRole("link", { name: written(folderName), exact: true }).click();
-    if (rest) await page.getByRole("link", { name: written(rest), exact: true }).click();
+    for (const piece of name.match(/[^/]*\/|[^/]+$/g)) {
+      await page.locator("tbody").getByRole("link", { name: written(piece), exact: true }).click();
+    }
     await page.getByRole("heading", { name: `Blob ${written(name)}`, exact: true }).waitFor();
     assert.equal(await page.locator("pre.preview").textContent(), name);
-    await page.getByLabel(/^Delete this blob/).check();
+    await page.getByLabel("Delete this blob").check();
     await page.getByRole("button", { name: "Delete" }).click();
     await page.getByText("The blob is deleted.").waitFor();
   }
@@ -222,7 +222,8 @@ test("every change came to the audit log by the portal, and none without the sec
   const { changes } = await admin("GET", "/v1/audit?limit=1000");
   const put = changes.find((change) => change.operation === "put-message");
   assert.equal(put.via, "portal");
-  assert.ok(!JSON.stringify(changes).includes(HOSTILE[1]), "what is stored is not in the log");
+  assert.ok(changes.some((change) => change.operation === "insert-entity"));
+  assert.ok(!JSON.stringify(changes).includes("hush"), "what is stored is not in the log");
   const [cookie] = await context.cookies();
   const paths = [
     `create/queues/${ACCOUNT}`,

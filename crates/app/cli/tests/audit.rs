@@ -64,14 +64,14 @@ fn changes_are_written_down_with_their_outcome_and_outlive_a_crash() {
 fn what_cannot_be_written_down_is_not_done() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
-    // A file that has to make room, and a folder where its place would be.
+    // A file that has to make room, and folders in the way of the older ones.
     let audit = folder.path().join("lazuli-data/audit");
     server.command(&["shard", "add", "first"]);
     drop(server);
     let current = audit.join("current.jsonl");
     let line = std::fs::read_to_string(&current).unwrap();
     std::fs::write(&current, line.repeat(4 * 1024 * 1024 / line.len() + 1)).unwrap();
-    std::fs::create_dir_all(audit.join("older-1.jsonl/in-the-way")).unwrap();
+    std::fs::create_dir_all(audit.join("older-3.jsonl/in-the-way")).unwrap();
     std::fs::create_dir_all(audit.join("older-2.jsonl/in-the-way")).unwrap();
     let server = Server::start(folder.path());
     let refused = run(folder.path(), &["shard", "add", "second"]);

@@ -216,6 +216,14 @@ fn what_is_exported_can_be_imported_and_lines_that_cannot_are_named() {
     assert_eq!(explorer.ask("GET", &one, &[], "").text().lines().count(), 1);
     let missing = format!("tables/{ACCOUNT}/nothing/export");
     assert_eq!(explorer.refused("GET", &missing, &[], "").1, "TableNotFound");
+    // Of two lines with the same keys the second one stays, however many are written at once.
+    let twice: String = (0..100)
+        .map(|n| format!("{{\"PartitionKey\":\"q\",\"RowKey\":\"{}\",\"N\":{n}}}\n", n % 3))
+        .collect();
+    let done = explorer.done("POST", &format!("{import}?mode=replace"), &[], &twice);
+    assert_eq!((&done["written"], &done["refused"]), (&100.into(), &0.into()));
+    let last = |row: &str| explorer.get(&keys("q", row))["entity"]["N"].clone();
+    assert_eq!([last("0"), last("1"), last("2")], [json!(99), json!(97), json!(98)]);
     let wrong = format!("{import}?mode=explode");
     assert_eq!(explorer.refused("POST", &wrong, &[], "").0, 400);
 }

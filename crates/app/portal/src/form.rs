@@ -38,6 +38,13 @@ impl Form {
         self.file.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// Throws away a file that nobody has taken, within limits, so that a browser that is still sending gets to read why.
+    pub(crate) async fn discard_file(&self) {
+        if let Some(mut file) = self.take_file() {
+            file.body.discard().await;
+        }
+    }
+
     /// Reads a form of the kind that browsers send unless told otherwise.
     pub(crate) async fn read(body: Body) -> Result<Self, BodyError> {
         let bytes = body.collect(FORM_BYTES_MAX).await?;

@@ -117,6 +117,7 @@ impl Portal {
         };
         let visit = Visit { api: &self.api, session: &session, query, form };
         if changes && !(from_us && visit.is_vouched()) {
+            visit.form.discard_file().await;
             let message = "this form is not one of this session; load the page again and repeat it";
             let fault = Fault::new(StatusCode::FORBIDDEN, message);
             return self.show_fault(Some(&session), &fault);
@@ -126,7 +127,9 @@ impl Portal {
             let cookie = self.set_cookie("", "; Max-Age=0");
             return redirect(pages::login::PATH).with("set-cookie", cookie);
         }
-        match show(&route, &visit).await {
+        let outcome = show(&route, &visit).await;
+        visit.form.discard_file().await;
+        match outcome {
             Ok(Outcome::Page(page)) => self.show_page(StatusCode::OK, &page, &session),
             Ok(Outcome::Moved { to, notice }) => {
                 self.sessions.leave_notice(&session.id, notice, Instant::now());

@@ -121,6 +121,14 @@ impl Site {
         (cookie, after.split('"').next().unwrap().to_owned())
     }
 
+    /// A form of another kind than the usual one.
+    pub async fn post_as(&self, path: &str, cookie: &str, kind: &str, body: Body) -> Answer {
+        let mut request = request(Method::POST, path, cookie, "localhost", "");
+        request.headers.insert("content-type", HeaderValue::from_str(kind).unwrap());
+        request.body = body;
+        answer(self.portal.clone().handle(request).await).await
+    }
+
     /// Ends what would go on by itself.
     pub fn stop(&self) {
         self.stopper.stop();
@@ -140,11 +148,14 @@ impl Site {
         host: &str,
         body: &str,
     ) -> Answer {
-        let answer = self.portal.clone().handle(request(method, path, cookie, host, body)).await;
-        let body = answer.body.collect(16 * 1024 * 1024).await.unwrap();
-        let body = String::from_utf8(body.to_vec()).unwrap();
-        Answer { status: answer.status, headers: answer.headers, body }
+        answer(self.portal.clone().handle(request(method, path, cookie, host, body)).await).await
     }
+}
+
+async fn answer(response: Response) -> Answer {
+    let body = response.body.collect(16 * 1024 * 1024).await.unwrap();
+    let body = String::from_utf8(body.to_vec()).unwrap();
+    Answer { status: response.status, headers: response.headers, body }
 }
 
 fn request(method: Method, path: &str, cookie: &str, host: &str, body: &str) -> Request {

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
 use super::place::ContainerPath;
-use super::stored::stored;
+use super::stored::{stored, whole};
 use super::{blobs, crumbs, file as sent, header, required, sure, tell};
 use crate::figure;
 use crate::layout::{csrf, text};
@@ -79,7 +79,7 @@ fn previewed(path: &ContainerPath, name: &str, preview: &Value) -> Markup {
             "image" => img.preview src=(path.link(&["image"], &[("name", name)])) alt={ "The image " (name) };,
             _ => {
                 @if bytes == 0 { p.muted { "The blob is empty." } }
-                @else { pre.preview tabindex="0" aria-label="The beginning of the blob" { (text(&preview["text"])) } }
+                @else { pre.preview tabindex="0" aria-label="The beginning of the blob" { (whole(text(&preview["text"]))) } }
                 @if shown < bytes {
                     p.muted { "These are the first " (figure::bytes(shown)) " of " (figure::bytes(bytes)) "." }
                 }

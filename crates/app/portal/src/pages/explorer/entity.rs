@@ -16,7 +16,9 @@ pub(super) async fn show(visit: &Visit<'_>, path: &TablePath) -> Result {
     let etag = text(&found["odata.etag"]).to_owned();
     let time = text(&found["Timestamp"]).to_owned();
     if let Some(members) = found.as_object_mut() {
-        members.retain(|name, _| !name.starts_with("odata.") && !name.starts_with("Timestamp"));
+        members.retain(|name, _| !name.starts_with("odata."));
+        members.remove("Timestamp");
+        members.remove("Timestamp@odata.type");
     }
     let above = [
         (path.account.as_str(), link(&["tables", &path.account], &[])),

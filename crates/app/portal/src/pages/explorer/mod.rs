@@ -60,8 +60,9 @@ async fn index(visit: &Visit<'_>) -> Result {
                 th scope="row" { (name) }
                 @for kind in Kind::ALL {
                     td {
-                        a href=(link(&[kind.word(), name], &[])) {
-                            (lists::title(kind)) span.hidden { " of " (name) }
+                        a href=(link(&[kind.word(), name], &[]))
+                            aria-label={ (lists::title(kind)) " of " (name) } {
+                            (lists::title(kind))
                         }
                     }
                 }

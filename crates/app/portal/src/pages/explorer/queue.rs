@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use super::place::{QueuePath, link};
-use super::stored::stored;
+use super::stored::{stored, whole};
 use super::{crumbs, sure, tell};
 use crate::layout::{csrf, list, text};
 use crate::page::{Outcome, Part, Result, Visit};
@@ -46,7 +46,7 @@ pub(super) async fn show(visit: &Visit<'_>, path: &QueuePath) -> Result {
 fn one(message: &Value) -> Markup {
     html! {
         article.job aria-label={ "Message " (text(&message["id"])) } {
-            pre.preview tabindex="0" { (text(&message["text"])) }
+            pre.preview tabindex="0" { (whole(text(&message["text"]))) }
             dl.facts {
                 div { dt { "Put" } dd { (text(&message["inserted"])) } }
                 div { dt { "Expires" } dd { (text(&message["expires"])) } }

@@ -29,6 +29,12 @@ pub(super) fn stored(text: &str) -> Markup {
     }
 }
 
+/// The whole of a text, for a `pre`: of one that begins with a line break the parser would leave out the first, so that
+/// one more stands before it.
+pub(super) fn whole(text: &str) -> Markup {
+    html! { "\n" (text) }
+}
+
 enum Piece {
     Plain(String),
     Sign(char),

@@ -1,5 +1,7 @@
 //! Import of entities: JSON lines, written a bounded number at a time while they come in.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 use lazuli_http::{Body, BodyError, Response};
 use serde_json::{Map, Value, json};
@@ -28,27 +30,44 @@ pub(super) async fn run(
     mode: Mode,
     body: Body,
 ) -> Result<Response> {
-    let mut lines = Lines { body, rest: Vec::new(), bytes: 0, is_over: false };
+    let mut lines = Lines { body, rest: Vec::new(), bytes: 0, number: 0 };
     let mut done = Done::default();
-    let mut number = 0_u64;
+    let written = write(owner, table, mode, &mut lines, &mut done).await;
+    if written.is_err() {
+        // So that a client that is still sending gets to read why.
+        lines.body.discard().await;
+    }
+    written.map(|()| ok(&done.show()))
+}
+
+async fn write(
+    owner: &Owner,
+    table: &TablePath,
+    mode: Mode,
+    lines: &mut Lines,
+    done: &mut Done,
+) -> Result<()> {
+    // Lines of the same keys are written in their order, so the second of two waits for the next round.
+    let mut held = None;
     loop {
-        let mut writing = JoinSet::new();
+        let (mut writing, mut keys) = (JoinSet::new(), HashSet::new());
         while writing.len() < AT_ONCE {
-            let Some(line) = lines.next().await? else { break };
-            number += 1;
-            let text = line.trim_ascii().strip_prefix(b"\xef\xbb\xbf").unwrap_or(line.trim_ascii());
-            if text.is_empty() {
-                continue;
+            let next = match held.take() {
+                Some(next) => Some(next),
+                None => lines.next_entity(done).await?,
+            };
+            let Some(next) = next else { break };
+            if !keys.insert((next.partition_key.clone(), next.row_key.clone())) {
+                held = Some(next);
+                break;
             }
-            match wish(table, mode, text) {
-                Ok(wanted) => {
-                    let owner = owner.clone();
-                    writing.spawn(async move { (number, ask(&owner, wanted).await.err()) });
-                }
-                Err(refusal) => done.refuse(number, &refusal),
-            }
+            let (owner, number) = (owner.clone(), next.number);
+            let wanted = next.ask(table, mode);
+            writing.spawn(async move { (number, ask(&owner, wanted).await.err()) });
         }
-        let was_last = writing.len() < AT_ONCE;
+        if writing.is_empty() {
+            return Ok(());
+        }
         while let Some(written) = writing.join_next().await {
             match written {
                 Ok((_, None)) => done.written += 1,
@@ -56,32 +75,46 @@ pub(super) async fn run(
                 Err(_) => return Err(super::answer::unread()),
             }
         }
-        if was_last && lines.is_over {
-            return Ok(ok(&done.show()));
-        }
     }
 }
 
-/// The request that writes the entity of a line.
-fn wish(table: &TablePath, mode: Mode, line: &[u8]) -> Result<Ask> {
-    let Ok(mut entity) = serde_json::from_slice::<Map<String, Value>>(line) else {
-        return Err(Refusal::bad_request("the line is no JSON object"));
-    };
-    // The service makes its own of these.
-    entity.retain(|name, _| !name.starts_with("odata.") && !name.starts_with("Timestamp"));
-    let key = |name: &str| match entity.get(name) {
-        Some(Value::String(key)) => Ok(key.clone()),
-        _ => Err(Refusal::bad_request(format!("the line has no {name} that is text"))),
-    };
-    let (partition_key, row_key) = (key("PartitionKey")?, key("RowKey")?);
-    let body = Body::from(Bytes::from(Value::Object(entity).to_string()));
-    Ok(match mode {
-        Mode::Insert => insertion(table, body),
-        Mode::Over(write) => {
-            let path = EntityPath { table: table.clone(), partition_key, row_key };
-            overwriting(&path, write, body)
+/// The entity of a line.
+struct Entity {
+    number: u64,
+    partition_key: String,
+    row_key: String,
+    members: Map<String, Value>,
+}
+
+impl Entity {
+    fn parse(number: u64, line: &[u8]) -> Result<Self> {
+        let Ok(mut members) = serde_json::from_slice::<Map<String, Value>>(line) else {
+            return Err(Refusal::bad_request("the line is no JSON object"));
+        };
+        // The service makes its own of these.
+        members.retain(|name, _| {
+            !name.starts_with("odata.") && !["Timestamp", "Timestamp@odata.type"].contains(&&**name)
+        });
+        let key = |name: &str| match members.get(name) {
+            Some(Value::String(key)) => Ok(key.clone()),
+            _ => Err(Refusal::bad_request(format!("the line has no {name} that is text"))),
+        };
+        let (partition_key, row_key) = (key("PartitionKey")?, key("RowKey")?);
+        Ok(Self { number, partition_key, row_key, members })
+    }
+
+    /// The request that writes it.
+    fn ask(self, table: &TablePath, mode: Mode) -> Ask {
+        let Self { partition_key, row_key, members, .. } = self;
+        let body = Body::from(Bytes::from(Value::Object(members).to_string()));
+        match mode {
+            Mode::Insert => insertion(table, body),
+            Mode::Over(write) => {
+                let path = EntityPath { table: table.clone(), partition_key, row_key };
+                overwriting(&path, write, body)
+            }
         }
-    })
+    }
 }
 
 /// What has become of the lines so far.
@@ -113,10 +146,28 @@ struct Lines {
     body: Body,
     rest: Vec<u8>,
     bytes: u64,
-    is_over: bool,
+    /// How many lines were read.
+    number: u64,
 }
 
 impl Lines {
+    /// The entity of the next line that has one; none when there are no more. Blank lines are passed over, those without an
+    /// entity are refused.
+    async fn next_entity(&mut self, done: &mut Done) -> Result<Option<Entity>> {
+        while let Some(line) = self.next().await? {
+            self.number += 1;
+            let text = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line).trim_ascii();
+            if text.is_empty() {
+                continue;
+            }
+            match Entity::parse(self.number, text) {
+                Ok(entity) => return Ok(Some(entity)),
+                Err(refusal) => done.refuse(self.number, &refusal),
+            }
+        }
+        Ok(None)
+    }
+
     /// The next line without its end; none when there are no more.
     async fn next(&mut self) -> Result<Option<Vec<u8>>> {
         let mut searched = 0;
@@ -136,7 +187,6 @@ impl Lines {
                     self.rest.extend_from_slice(&chunk);
                 }
                 Ok(None) => {
-                    self.is_over = true;
                     let last = std::mem::take(&mut self.rest);
                     return Ok(Some(last).filter(|last| !last.is_empty()));
                 }
@@ -162,12 +212,11 @@ mod tests {
         let body = Body::streamed(pieces, |pieces| async move {
             Ok(pieces.split_first().map(|(piece, rest)| (Bytes::from(*piece), rest)))
         });
-        let mut lines = Lines { body, rest: Vec::new(), bytes: 0, is_over: false };
+        let mut lines = Lines { body, rest: Vec::new(), bytes: 0, number: 0 };
         let mut all = Vec::new();
         while let Ok(Some(line)) = lines.next().await {
             all.push(String::from_utf8(line).unwrap());
         }
-        assert!(lines.is_over);
         all
     }
 
