@@ -113,7 +113,7 @@ test("screenshots for the documents are small", { skip: !target.shown }, async (
   await logIn(page);
   mkdirSync(target.shown, { recursive: true });
   await page.emulateMedia({ colorScheme: "light" });
-  for (const [name, height] of [["overview", 620], ["container", 760], ["partition", 620]]) {
+  for (const [name, height] of [["overview", 580], ["container", 690], ["partition", 620]]) {
     await page.setViewportSize({ width: 900, height });
     await page.goto(pages.find(([one]) => one === name)[1]);
     const path = join(target.shown, `${name}.png`);

@@ -108,7 +108,7 @@ test("a job is paused, goes on, and is called off on its page", async () => {
     .filter((one) => one.shard !== "shard-0002")
     .reduce((one, other) => (other.bytes > one.bytes ? other : one));
   // So slow that it lasts until it is called off.
-  const slow = { to: "shard-0002", bytes_per_second: 1_000 };
+  const slow = { to: "shard-0002", bytes_per_second: 2_500 };
   const { job } = await admin("POST", `/v1/partitions/${largest.id}/move`, slow);
   await page.goto(`${portal}/jobs`);
   await page.getByRole("progressbar", { name: `Bytes copied by job ${job}` }).waitFor();
