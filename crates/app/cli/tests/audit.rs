@@ -71,9 +71,9 @@ fn what_cannot_be_written_down_is_not_done() {
     let current = audit.join("current.jsonl");
     let line = std::fs::read_to_string(&current).unwrap();
     std::fs::write(&current, line.repeat(4 * 1024 * 1024 / line.len() + 1)).unwrap();
+    let server = Server::start(folder.path());
     std::fs::create_dir_all(audit.join("older-3.jsonl/in-the-way")).unwrap();
     std::fs::create_dir_all(audit.join("older-2.jsonl/in-the-way")).unwrap();
-    let server = Server::start(folder.path());
     let refused = run(folder.path(), &["shard", "add", "second"]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(stderr(&refused).contains("audit-failed"), "{}", stderr(&refused));
