@@ -115,8 +115,8 @@ async fn every_state_comes_back_and_nothing_is_left_when_all_of_it_is_deleted() 
         }
         ids.len()
     };
-    let others = named("blobs/b").await;
     world.collect().await;
+    let others = named("blobs/b").await;
     assert_eq!(world.blocks.count(), named("blobs/a").await + others);
     for name in ["small", "versions", "blocks", "pages"] {
         world.delete_state(name, Which::Current, INCLUDE, none()).await.unwrap();

@@ -48,8 +48,9 @@ pub struct LocalMap {
     rows: RwLock<Option<Rows>>,
     /// Held while a change is made, with the version of the head as far as it is known.
     changing: tokio::sync::Mutex<u64>,
-    /// Tells those who wait for a fence to go that something has changed.
-    changed: tokio::sync::watch::Sender<()>,
+    /// Tells those who wait for a fence to go that something has changed, in the order in which they came: `watch` would
+    /// draw one by chance.
+    changed: tokio::sync::Notify,
 }
 
 /// The code of the refusal of a write that must wait until the partition is another shard's, or this one's again.
@@ -86,7 +87,7 @@ impl LocalMap {
             identity,
             rows: RwLock::new(Some(rows)),
             changing: tokio::sync::Mutex::new(version),
-            changed: tokio::sync::watch::Sender::new(()),
+            changed: tokio::sync::Notify::new(),
         })
     }
 
@@ -135,13 +136,19 @@ impl LocalMap {
 
     /// Waits until the partition is no longer fenced here at this epoch.
     pub async fn unfenced(&self, partition: PartitionId, epoch: Epoch) {
-        let mut changed = self.changed.subscribe();
         let is_fenced = || {
             let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
             let row = rows.as_ref().and_then(|rows| rows.by_id.get(&partition));
             row.is_some_and(|row| row.epoch == epoch && row.state == PartitionState::Fenced)
         };
-        while is_fenced() && changed.changed().await.is_ok() {}
+        loop {
+            // What changes from here on is heard of, also before anybody waits.
+            let changed = self.changed.notified();
+            if !is_fenced() {
+                return;
+            }
+            changed.await;
+        }
     }
 
     /// What is on its way to this shard.
@@ -338,7 +345,7 @@ impl LocalMap {
         let arrivals = change.arrivals.iter();
         rows.arrivals.extend(arrivals.map(|arrival| (arrival.number, arrival.clone())));
         rows.seen = rows.seen.max(change.operation);
-        self.changed.send_replace(());
+        self.changed.notify_waiters();
     }
 
     fn is_unknown(&self) -> bool {
@@ -347,7 +354,7 @@ impl LocalMap {
 
     fn forget(&self) {
         *self.rows.write().unwrap_or_else(PoisonError::into_inner) = None;
-        self.changed.send_replace(());
+        self.changed.notify_waiters();
     }
 
     /// Reads all rows into memory and answers the version of the head. Called with `changing` held.
