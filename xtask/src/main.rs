@@ -10,6 +10,7 @@ mod chaos;
 mod compare;
 mod conformance;
 mod crash;
+mod debian;
 mod emulator;
 mod fuzz;
 mod node;

@@ -10,17 +10,12 @@ use serde_json::json;
 use crate::arguments::Arguments;
 use crate::process::{self, unusable};
 use crate::workspace::{self, Workspace};
-use crate::{Failure, Result, node, server};
+use crate::{Failure, Result, conformance, debian, node, server};
 
 const TESTS: &str = "tests/portal";
 const BROWSER: &str = "chromium";
 /// Where the screenshots are that documents show.
 const SHOWN: &str = "docs/portal";
-
-/// The account that every server on loopback has, with its published key.
-const ACCOUNT: &str = "devstoreaccount1";
-const ACCOUNT_KEY: &str =
-    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
 pub(crate) fn run(mut arguments: Arguments) -> Result {
     let shown = arguments.flag("--screenshots");
@@ -36,11 +31,7 @@ pub(crate) fn all() -> Result {
 
 /// Runs the tests; with `shown` the screenshots of the documents are made anew.
 fn judge(shown: bool, only: Option<&str>) -> Result {
-    if !has_browser() {
-        install_browser();
-    }
-    if !has_browser() {
-        println!("SKIPPED: there is no {BROWSER} here; `apt-get install {BROWSER}` brings it");
+    if !debian::has(BROWSER, "--version")? {
         return Ok(());
     }
     let workspace = Workspace::load()?;
@@ -52,10 +43,11 @@ fn judge(shown: bool, only: Option<&str>) -> Result {
     let token = std::fs::read_to_string(&token).map_err(|error| unusable(&token, &error))?;
     let screenshots = folder.join("screenshots");
     process::fresh_folder(&screenshots)?;
+    let (account, key) = conformance::account()?;
     let target = json!({
         "endpoints": endpoints,
         "token": token.trim(),
-        "account": { "name": ACCOUNT, "key": ACCOUNT_KEY },
+        "account": { "name": account, "key": key },
         "screenshots": screenshots,
         "shown": shown.then(|| workspace::root().join(SHOWN)),
     });
@@ -76,15 +68,4 @@ fn judge(shown: bool, only: Option<&str>) -> Result {
     println!("screenshots: {}", screenshots.display());
     ran?;
     server.stop()
-}
-
-fn has_browser() -> bool {
-    process::succeeds(Command::new(BROWSER).arg("--version"))
-}
-
-/// Where the machine allows it; where not, the step says that it was skipped.
-fn install_browser() {
-    println!("{BROWSER} is not here: trying to install Debian's package");
-    let install = format!("apt-get install --yes --no-install-recommends {BROWSER}");
-    let _ = process::succeeds(Command::new("sh").args(["-c", &install]));
 }

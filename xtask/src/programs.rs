@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::arguments::Arguments;
 use crate::process::{self, unusable};
 use crate::workspace::{Workspace, cargo, root};
-use crate::{Failure, Result, server};
+use crate::{Failure, Result, debian, server};
 
 /// A workspace of its own, so that what the program needs does not become what Lazuli needs.
 const OBJECT_STORE: &str = "tests/programs/object-store";
@@ -49,11 +49,7 @@ pub(crate) fn object_store() -> Result {
 
 /// A tree of files up, checked, and down again with rclone.
 pub(crate) fn rclone() -> Result {
-    if !process::succeeds(Command::new("rclone").arg("version")) {
-        install_rclone()?;
-    }
-    if !process::succeeds(Command::new("rclone").arg("version")) {
-        println!("SKIPPED: there is no rclone here; `apt-get install rclone` brings it");
+    if !debian::has("rclone", "version")? {
         return Ok(());
     }
     let workspace = Workspace::load()?;
@@ -80,14 +76,6 @@ pub(crate) fn rclone() -> Result {
         TREE_FOLDERS * TREE_FILES
     );
     server.stop()
-}
-
-/// Where the machine allows it; where not, the step says that it was skipped.
-fn install_rclone() -> Result {
-    println!("rclone is not here: trying to install Debian's package");
-    let install = "apt-get install --yes --no-install-recommends rclone";
-    let _ = process::succeeds(Command::new("sh").args(["-c", install]));
-    Ok(())
 }
 
 fn blobs(endpoints: &crate::conformance::Endpoints) -> Result<&str> {

@@ -1,0 +1,26 @@
+//! Programs of Debian's that some steps need: there already, or installed where the machine allows it.
+
+use std::process::Command;
+
+use crate::{Failure, Result, process};
+
+/// Whether a program can be run, after trying to install the package of the same name. Where it cannot, the step says that
+/// it was skipped; in CI, which `.ci/run` says by the variable `CI`, nothing may be skipped.
+pub(crate) fn has(program: &str, version: &str) -> Result<bool> {
+    let is_there = || process::succeeds(Command::new(program).arg(version));
+    if is_there() {
+        return Ok(true);
+    }
+    println!("{program} is not here: trying to install Debian's package");
+    let install = format!("apt-get install --yes --no-install-recommends {program}");
+    // A new machine has no lists of packages yet.
+    let install = format!("{install} || {{ apt-get update && {install}; }}");
+    if process::succeeds(Command::new("sh").args(["-c", &install])) && is_there() {
+        return Ok(true);
+    }
+    if std::env::var_os("CI").is_some() {
+        return Err(Failure::failed(format!("{program} is neither here nor can it be installed")));
+    }
+    println!("SKIPPED: there is no {program} here; `apt-get install {program}` brings it");
+    Ok(false)
+}
