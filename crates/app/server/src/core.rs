@@ -5,13 +5,13 @@
 use std::sync::Arc;
 
 use lazuli_engine::{Engine, Settings as EngineSettings};
-use lazuli_env::real;
 use lazuli_shapes::blob::Blobs;
 use lazuli_shardmap::manager::NewShard;
 use lazuli_store::{Error, Result};
 use lazuli_store_blocks::BlockFiles;
 use lazuli_store_embedded::Settings as StoreSettings;
 
+use crate::behind::Behind;
 use crate::folder::Folder;
 use crate::host::{Host, open_store};
 use crate::settings::{Durability, Settings};
@@ -24,6 +24,8 @@ pub(crate) struct Core {
     pub(crate) engine: Arc<Engine>,
     pub(crate) files: BlockFiles,
     pub(crate) blobs: Blobs,
+    /// Where the engine works behind the requests.
+    _behind: Behind,
 }
 
 impl Core {
@@ -31,7 +33,8 @@ impl Core {
     pub(crate) async fn open(folder: &Folder, settings: &Settings) -> Result<Self> {
         let store_settings = store_settings(settings);
         let catalog = Arc::new(open_store(&folder.catalog(), &store_settings).await?);
-        let (env, kept) = (real::env(), catalog.clone());
+        let behind = Behind::start().map_err(|error| Error::internal("no-threads", error))?;
+        let (env, kept) = (behind.env(), catalog.clone());
         let engine_settings = EngineSettings::default();
         // Those of the balancer are not to wait for each other.
         let moves_at_once =
@@ -45,7 +48,7 @@ impl Core {
         host.open_all().await?;
         let files = open_files(folder, settings).await?;
         let blobs = Blobs::new(engine.clone(), Arc::new(files.clone()));
-        Ok(Self { host, engine, files, blobs })
+        Ok(Self { host, engine, files, blobs, _behind: behind })
     }
 
     /// Finishes what a crash left half done, and reports what it cannot decide.

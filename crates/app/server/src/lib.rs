@@ -8,6 +8,7 @@ mod admin;
 mod advice;
 mod audit;
 mod balance;
+pub mod behind;
 mod block_check;
 mod core;
 pub mod endpoints;

@@ -84,6 +84,8 @@ impl Size {
 
 /// How often it is looked how far a move has come.
 const LOOK: Duration = Duration::from_millis(5);
+/// When a run is given up.
+const MOVE_TIME_MAX: Duration = Duration::from_secs(600);
 
 /// Runs everything in `folder`, which must be on the disk that counts.
 pub async fn run(folder: &Path, size: Size) -> Result<Report> {
@@ -99,6 +101,7 @@ pub async fn run(folder: &Path, size: Size) -> Result<Report> {
     }
     let world = Arc::new(World::open(&folder.join("move")).await?);
     world.fill(size.bytes).await?;
+    world.engine.start();
     let file = folder.join("plain");
     plain::fill(&file, size.bytes)?;
     report.plain_alone = plain::copy(&file).await?;
@@ -128,10 +131,9 @@ async fn round(world: &Arc<World>, writers: &Writers, file: &Path, size: &Size) 
     let arrived = world.engine.move_stats().arrived;
     let start = Instant::now();
     let begun = world.begin_move(MoveOptions::default()).await?;
-    let (engine, number) = (world.engine.clone(), begun.number);
-    let led = tokio::spawn(async move { engine.run_moves().await });
-    while world.engine.move_stats().arrived == arrived && !led.is_finished() {
-        tokio::time::sleep(LOOK).await;
+    let number = begun.number;
+    while world.engine.move_stats().arrived == arrived {
+        wait(start).await?;
         round.memory = round.memory.max(memory_bytes().saturating_sub(memory));
         if let Ok(status) = world.engine.move_status(number).await {
             round.moved = round.moved.max(status.bytes);
@@ -148,12 +150,24 @@ async fn round(world: &Arc<World>, writers: &Writers, file: &Path, size: &Size) 
     round.pause = world.engine.move_stats().pause_longest;
 
     let start = Instant::now();
-    led.await.map_err(|error| Error::internal("mover", error))??;
+    let finished = loop {
+        match world.engine.move_finished(number).await {
+            Err(error) if error.code() == "move-not-found" => wait(start).await?,
+            finished => break finished?,
+        }
+    };
     round.retired = start.elapsed();
     round.retiring = writers.since(start);
-    let finished = world.engine.move_finished(number).await?;
     round.moved = round.moved.max(finished.bytes);
     Ok(round)
+}
+
+async fn wait(since: Instant) -> Result<()> {
+    tokio::time::sleep(LOOK).await;
+    if since.elapsed() > MOVE_TIME_MAX {
+        return Err(Error::internal("too-slow", "the move does not come to an end"));
+    }
+    Ok(())
 }
 
 /// What this process has in memory; zero where the system does not say.

@@ -8,6 +8,7 @@ use lazuli_engine::{
     Container, Cuts, Engine, Item, ItemKey, KeyPart, KeySchema, KeyType, Lsn, MapKind, Move,
     MoveOptions, NewContainer, Partition, Policies, Settings, Space, Transaction, Tx,
 };
+use lazuli_server::behind::Behind;
 use lazuli_shardmap::manager::NewShard;
 use lazuli_store::{Error, KeyRange, Result, Store};
 use lazuli_store_embedded::{Durability, EmbeddedStore};
@@ -24,6 +25,7 @@ pub(super) struct World {
     pub(super) container: Container,
     stores: Vec<Arc<EmbeddedStore>>,
     load: Load,
+    _behind: Behind,
     /// How many items there are.
     items: std::sync::atomic::AtomicU64,
 }
@@ -47,7 +49,9 @@ impl World {
         std::fs::create_dir_all(folder).map_err(|error| Error::internal("folder", error))?;
         let settings = crate::store::settings(Durability::Synced);
         let catalog = Arc::new(EmbeddedStore::open(folder.join("catalog"), &settings)?);
-        let engine = Engine::on(lazuli_env::real::env(), Settings::default(), catalog).await?;
+        // As the server has it.
+        let behind = Behind::start().map_err(|error| Error::internal("no-threads", error))?;
+        let engine = Engine::on(behind.env(), Settings::default(), catalog).await?;
         let mut stores = Vec::new();
         for name in ["one", "two"] {
             let new = NewShard {
@@ -72,7 +76,7 @@ impl World {
         };
         let container = engine.manager().create_container(&new).await?;
         let load = Load::new(1);
-        Ok(Self { engine, container, stores, load, items: Default::default() })
+        Ok(Self { engine, container, stores, load, _behind: behind, items: Default::default() })
     }
 
     pub(super) fn route(&self, number: u64) -> Result<Bytes> {

@@ -1,5 +1,6 @@
 //! Deleting the data of partitions that are gone, in slices. Each slice is guarded by the row that names the garbage, so
-//! that nobody deletes what came to live there afterwards.
+//! that nobody deletes what came to live there afterwards. Nobody waits for it, and every slice stands in the same line as
+//! the commits of those who are waited for: so slices are small, and between two of them the shard is theirs alone.
 
 use bytes::Bytes;
 use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
@@ -11,7 +12,11 @@ use crate::item::keys_of;
 use crate::shard::LiveShard;
 
 /// Keys that are deleted in one commit.
-const SLICE_KEYS: usize = 1_000;
+const SLICE_KEYS: usize = 250;
+/// Keys that are looked through at once.
+const PAGE_KEYS: usize = 1_000;
+/// After a slice, so many times as long as it took is left to others.
+const REST_TIMES: u32 = 1;
 
 impl Engine {
     /// Deletes all garbage of the shards that answer, and says how many keys that were. The first error is answered once
@@ -57,16 +62,19 @@ pub(crate) async fn clean_keys(
 ) -> Result<usize> {
     let mut deleted = 0;
     loop {
-        let txn = shard.store.begin(vec![guard.clone()]).await?;
-        let page = txn.scan(&keys, Direction::Forward, PageLimit::items(SLICE_KEYS)).await?;
+        let page = PageLimit::items(PAGE_KEYS);
+        let page = shard.store.snapshot().scan(&keys, Direction::Forward, page).await?;
         let Some((last, _)) = page.items.last() else { return Ok(deleted) };
         keys.start = after_key(last);
         let (more, items) = (page.more, page.items);
-        let ours = items.into_iter().filter(|(key, _)| is_ours(key));
-        let writes: Vec<_> = ours.map(|(key, _)| Write::Delete(key)).collect();
-        if !writes.is_empty() {
-            deleted += writes.len();
-            txn.commit(writes).await?;
+        let ours: Vec<_> = items.into_iter().map(|(key, _)| key).filter(|it| is_ours(it)).collect();
+        for slice in ours.chunks(SLICE_KEYS) {
+            let clock = &shard.env.clock;
+            let began = clock.uptime();
+            let txn = shard.store.begin(vec![guard.clone()]).await?;
+            txn.commit(slice.iter().cloned().map(Write::Delete).collect()).await?;
+            deleted += slice.len();
+            clock.sleep(clock.uptime().saturating_sub(began) * REST_TIMES).await;
         }
         if !more {
             return Ok(deleted);

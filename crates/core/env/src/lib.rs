@@ -43,6 +43,11 @@ pub trait Random: Send + Sync {
 /// Starts tasks that outlive the caller. A task ends by itself or with the process.
 pub trait Spawn: Send + Sync {
     fn spawn(&self, name: &'static str, task: BoxFuture<'static, ()>);
+
+    /// Starts a task that has much to do and that nobody waits for. It gives way to all others where that is possible.
+    fn spawn_behind(&self, name: &'static str, task: BoxFuture<'static, ()>) {
+        self.spawn(name, task);
+    }
 }
 
 /// The surroundings of one process, cheap to clone.

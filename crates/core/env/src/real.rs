@@ -10,11 +10,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use tokio::runtime::Handle;
+
 use crate::{BoxFuture, Clock, Env, Random, Spawn};
 
-/// The surroundings of a server or a command. Tasks need a running tokio runtime.
+/// The surroundings of a command. Tasks need a running tokio runtime.
 pub fn env() -> Env {
-    Env::new(Arc::new(SystemClock::new()), Arc::new(SystemRandom::new()), Arc::new(Tokio))
+    with(Arc::new(Tokio))
+}
+
+/// The surroundings of a server: work that nobody waits for goes to a runtime of its own. To be called inside the one that
+/// is for all the rest.
+pub fn env_with_two(behind: Handle) -> Env {
+    with(Arc::new(TwoRuntimes { front: Handle::current(), behind }))
+}
+
+fn with(spawn: Arc<dyn Spawn>) -> Env {
+    Env::new(Arc::new(SystemClock::new()), Arc::new(SystemRandom::new()), spawn)
 }
 
 struct SystemClock {
@@ -75,5 +87,21 @@ struct Tokio;
 impl Spawn for Tokio {
     fn spawn(&self, _name: &'static str, task: BoxFuture<'static, ()>) {
         tokio::spawn(task);
+    }
+}
+
+/// What a task behind starts is as urgent as what anybody else starts: only the task itself is not.
+struct TwoRuntimes {
+    front: Handle,
+    behind: Handle,
+}
+
+impl Spawn for TwoRuntimes {
+    fn spawn(&self, _name: &'static str, task: BoxFuture<'static, ()>) {
+        self.front.spawn(task);
+    }
+
+    fn spawn_behind(&self, _name: &'static str, task: BoxFuture<'static, ()>) {
+        self.behind.spawn(task);
     }
 }

@@ -1,7 +1,8 @@
 //! Copying what the partition holds, in the order of its keys, chunk by chunk.
 //!
 //! Each page is read from a snapshot of its own. What changes behind it meanwhile is written down on the source, and
-//! brought over by the passes that follow. While the target takes one chunk, the next one is read.
+//! brought over by the passes that follow. While the target takes one chunk, the one before it is read back and compared
+//! with what was sent, and the next one is read. What has been read back is written down as copied.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -15,28 +16,46 @@ use lazuli_store::{Direction, KeyRange, PageLimit, Result, Write, after_key};
 
 use super::mover::{Mover, refused};
 use super::status;
+use super::verify::Sum;
 use crate::garbage::is_by_time_in;
 use crate::item::{Item, ItemKey, keys_of};
 use crate::join::yield_now;
 use crate::tx::expiry_key;
 
-/// What one load of the target holds at most. Two of them are in memory.
+/// What one load of the target holds at most. Two of them are in memory. After a crash two are copied again.
 const CHUNK_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// What one load holds at least, however slow the copy is to be, if there is as much.
 const CHUNK_BYTES_LEAST: usize = 1024 * 1024;
 /// What is read at once: others have their turn in between.
 const PAGE: PageLimit = PageLimit { items: 4_096, bytes: 1024 * 1024 };
-/// How much may be copied before it is written down how far the copy has come. So much is copied again after a crash.
-/// Writing it down is a commit, whose rows lie around all that is loaded: the store then merges what it could leave.
-const UNNOTED_BYTES_MAX: u64 = 256 * 1024 * 1024;
-
 /// A stretch of rows as the target gets them.
+#[derive(Default)]
 struct Chunk {
     rows: Vec<lazuli_store::Item>,
+    sent: Sent,
+}
+
+/// What is remembered of a chunk until it was read back.
+#[derive(Default)]
+struct Sent {
     /// The last key that was read.
     last: Bytes,
+    /// All rows, change records among them.
     items: u64,
     bytes: u64,
+    /// The stretches of key-ordered spaces that it covers, and what they hold.
+    covered: Vec<KeyRange>,
+    sum: Sum,
+}
+
+impl Chunk {
+    /// Notes that the rows of a key-ordered space up to `end` are in this chunk. Pages of one space follow each other.
+    fn cover(&mut self, start: Bytes, end: Option<Bytes>) {
+        match self.sent.covered.last_mut().filter(|last| last.end.as_ref() == Some(&start)) {
+            Some(last) => last.end = end,
+            None => self.sent.covered.push(KeyRange::new(start, end)),
+        }
+    }
 }
 
 impl Mover<'_> {
@@ -45,34 +64,67 @@ impl Mover<'_> {
         if self.progress.is_copied {
             return Ok(None);
         }
-        self.forget_expiries_ahead().await?;
+        self.clear_ahead().await?;
         let began = self.engine.env.clock.uptime();
-        let (bytes_before, mut noted) = (self.progress.bytes, self.progress.bytes);
+        let bytes_before = self.progress.bytes;
         let mut left = self.left_to_copy().await?;
         let mut next = self.read_chunk(&mut left).await?;
-        while let Some(Chunk { rows, last, items, bytes }) = next {
+        let mut sent = None;
+        while let Some(Chunk { rows, sent: sending }) = next {
             if let Some(stop) = self.look().await? {
                 if stop.is_none() {
-                    self.write(vec![]).await?;
+                    self.read_back(sent.as_ref()).await?;
+                    self.note_copied(sent).await?;
                 }
                 return Ok(Some(stop));
             }
-            let (loaded, read) = tokio::join!(biased; self.load(rows), self.read_chunk(&mut left));
+            let (loaded, read) = tokio::join!(biased; self.load(rows), async {
+                self.read_back(sent.as_ref()).await?;
+                self.read_chunk(&mut left).await
+            });
             loaded?;
+            next = read?;
+            self.note_copied(sent).await?;
+            sent = Some(sending);
+            self.throttle(began, bytes_before).await;
+        }
+        self.read_back(sent.as_ref()).await?;
+        self.progress.is_copied = true;
+        self.note_copied(sent).await?;
+        self.throttle(began, bytes_before).await;
+        Ok(None)
+    }
+
+    /// Fails with `move-differs` unless the target holds what was sent to it.
+    async fn read_back(&self, sent: Option<&Sent>) -> Result<()> {
+        let Some(sent) = sent else { return Ok(()) };
+        let target = self.target.store.snapshot();
+        let mut found = Sum::default();
+        for keys in &sent.covered {
+            found.add_all(&*target, keys.clone()).await?;
+        }
+        if found != sent.sum {
+            let (shard, ours, theirs) = (self.moving.target, found.items, sent.sum.items);
+            let message =
+                format!("{theirs} items were sent to shard {shard}, it holds {ours} there");
+            return Err(self.differs(message).await);
+        }
+        Ok(())
+    }
+
+    /// Writes down that a chunk is on the target.
+    async fn note_copied(&mut self, sent: Option<Sent>) -> Result<()> {
+        if let Some(Sent { last, items, bytes, sum, .. }) = sent {
             self.engine.moves.counters.bytes.fetch_add(bytes, Ordering::Relaxed);
             self.progress.copied_to = last;
             self.progress.items += items;
             self.progress.bytes += bytes;
-            if self.progress.bytes - noted >= UNNOTED_BYTES_MAX {
-                self.write(vec![]).await?;
-                noted = self.progress.bytes;
-            }
-            self.throttle(began, bytes_before).await;
-            next = read?;
+            self.progress.held.items += sum.items;
+            self.progress.held.bytes += sum.bytes;
+        } else if !self.progress.is_copied {
+            return Ok(());
         }
-        self.progress.is_copied = true;
-        self.write(vec![]).await?;
-        Ok(None)
+        self.write(vec![]).await
     }
 
     /// The ranges of keys that are still to be copied, in order.
@@ -96,10 +148,9 @@ impl Mover<'_> {
         keys
     }
 
-    /// What the target holds beyond what was written down as copied comes from loads that are made again. They replace
-    /// the items, and the passes make good what was deleted. But an item that expires at another time by now would leave
-    /// a row of the expiry space behind.
-    async fn forget_expiries_ahead(&mut self) -> Result<()> {
+    /// Deletes what the target holds beyond what was written down as copied. It comes from loads that are made again, but
+    /// by then items may be gone, or expire at other times.
+    async fn clear_ahead(&mut self) -> Result<()> {
         let target = self.target.store.snapshot();
         for keys in self.key_ordered() {
             let mut keys = self.beyond_what_is_copied(keys);
@@ -107,15 +158,14 @@ impl Mover<'_> {
                 let page = target.scan(&keys, Direction::Forward, PAGE).await?;
                 let Some((last, _)) = page.items.last() else { break };
                 keys.start = after_key(last);
-                let mut writes = Vec::new();
+                let mut writes = Vec::with_capacity(page.items.len());
                 for (key, value) in page.items {
                     if let Some((expiry, _)) = self.expiry_of(&key, value).await? {
                         writes.push(Write::Delete(expiry));
                     }
+                    writes.push(Write::Delete(key));
                 }
-                if !writes.is_empty() {
-                    self.write(writes).await?;
-                }
+                self.write(writes).await?;
                 if !page.more {
                     break;
                 }
@@ -126,36 +176,42 @@ impl Mover<'_> {
 
     /// The next rows to be copied; none behind the last.
     async fn read_chunk(&self, left: &mut VecDeque<KeyRange>) -> Result<Option<Chunk>> {
-        let mut chunk: Option<Chunk> = None;
+        let mut chunk = Chunk::default();
         let mut expiries = Vec::new();
         while let Some(keys) = left.front_mut() {
-            let page = match keys.is_empty() {
-                true => lazuli_store::Page::default(),
-                false => self.source.store.snapshot().scan(keys, Direction::Forward, PAGE).await?,
-            };
+            if keys.is_empty() {
+                left.pop_front();
+                continue;
+            }
+            let page = self.source.store.snapshot().scan(keys, Direction::Forward, PAGE).await?;
+            let start = keys.start.clone();
+            let is_key_ordered = start[PREFIX_BYTES - 1] != Space::CHANGES.0;
             if let Some((last, _)) = page.items.last() {
                 keys.start = after_key(last);
-                let empty = || Chunk { rows: Vec::new(), last: Bytes::new(), items: 0, bytes: 0 };
-                let chunk = chunk.get_or_insert_with(empty);
-                chunk.last = last.clone();
-                self.take(chunk, &mut expiries, page.items).await?;
+                chunk.sent.last = last.clone();
+                self.take(&mut chunk, &mut expiries, page.items).await?;
             }
+            let end = if page.more { Some(keys.start.clone()) } else { keys.end.clone() };
             if !page.more {
                 left.pop_front();
             }
-            if chunk.as_ref().is_some_and(|chunk| chunk.bytes >= self.chunk_bytes() as u64) {
+            if is_key_ordered {
+                chunk.cover(start, end);
+            }
+            if chunk.sent.bytes >= self.chunk_bytes() as u64 {
                 break;
             }
             yield_now().await;
         }
-        if let Some(chunk) = &mut chunk
-            && !expiries.is_empty()
-        {
+        if chunk.sent.last.is_empty() {
+            return Ok(None);
+        }
+        if !expiries.is_empty() {
             // Of one space and, mostly, of all kinds of times.
             chunk.rows.append(&mut expiries);
             chunk.rows.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         }
-        Ok(chunk)
+        Ok(Some(chunk))
     }
 
     /// Adds the rows of a page to a chunk, and to the other list those of the expiry space that stand for them.
@@ -170,11 +226,14 @@ impl Mover<'_> {
                 if !is_by_time_in(&key, &self.moving.routes) {
                     continue;
                 }
-            } else if let Some(expiry) = self.expiry_of(&key, value.clone()).await? {
-                expiries.push(expiry);
+            } else {
+                chunk.sent.sum.add(&key, &value);
+                if let Some(expiry) = self.expiry_of(&key, value.clone()).await? {
+                    expiries.push(expiry);
+                }
             }
-            chunk.items += 1;
-            chunk.bytes += (key.len() + value.len()) as u64;
+            chunk.sent.items += 1;
+            chunk.sent.bytes += (key.len() + value.len()) as u64;
             chunk.rows.push((key, value));
         }
         Ok(())

@@ -1,8 +1,9 @@
 //! Moving a partition to another shard while it is in use: what happens between the operations of the catalog
 //! (`docs/decisions/0070-moving-a-partition.md`).
 //!
-//! A move is led by one engine at a time. `mover` takes it from step to step; `copy` and `pass` bring the data over,
-//! `verify` compares, `close` cleans up behind it. Every step can be done again, by the same engine or by the next one.
+//! A move is led by one engine at a time. `mover` takes it from step to step; `copy` and `pass` bring the data over and read
+//! it back, `verify` compares, `close` cleans up behind it. Every step can be done again, by the same engine or by the next
+//! one.
 
 mod close;
 mod copy;
@@ -190,7 +191,7 @@ impl Engine {
                     Err(error) => engine.troubles.note("moves", error),
                 }
             };
-            self.env.spawn.spawn("move", Box::pin(task));
+            self.env.spawn.spawn_behind("move", Box::pin(task));
         }
         Ok(())
     }

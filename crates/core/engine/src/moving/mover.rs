@@ -11,7 +11,6 @@ use lazuli_store::{Error, Result, Write};
 
 use super::status::{self, MoveStatus, Phase, Progress};
 use crate::engine::Engine;
-use crate::recount::recount;
 use crate::shard::LiveShard;
 use crate::stats::Counts;
 
@@ -87,7 +86,6 @@ impl<'a> Mover<'a> {
             if !self.progress.is_verified {
                 self.say(Phase::Verifying);
                 self.verify(&*pass.snapshot).await?;
-                self.make_figures_exact().await;
                 continue;
             }
             let predicted = pass.time * 2 + self.commit_time * COMMITS_OF_A_PAUSE;
@@ -189,6 +187,15 @@ impl<'a> Mover<'a> {
         let id = self.moving.partition;
         let row = self.source.store.snapshot().get(&Counts::key(id)).await?;
         let mut counts = row.map(Counts::decode).transpose()?.unwrap_or_default();
+        let held = self.progress.held;
+        if counts.size().is_some_and(|size| size != held) {
+            let (theirs, ours) = (counts.items, held.items);
+            let message = format!("the source has {theirs} items, {ours} were brought over");
+            return Err(self.differs(message).await);
+        }
+        counts.items = held.items;
+        counts.bytes = held.bytes;
+        counts.exact = true;
         counts.last_lsn = counts.last_lsn.max(self.source.lsns.latest());
         self.write(vec![Write::Put(Counts::key(id), counts.encode())]).await?;
         self.target.lsns.push_past(counts.last_lsn);
@@ -206,18 +213,6 @@ impl<'a> Mover<'a> {
         counters.pause_longest_us.fetch_max(micros, Ordering::Relaxed);
         counters.pause_total_us.fetch_add(micros, Ordering::Relaxed);
         status::lock(self.status).pause_predicted = Some(pause);
-    }
-
-    /// Figures that are estimates would go on being estimates on the other side.
-    async fn make_figures_exact(&self) {
-        let id = self.moving.partition;
-        let row = self.source.store.snapshot().get(&Counts::key(id)).await;
-        let is_exact =
-            matches!(row.map(|row| row.map(Counts::decode)), Ok(Some(Ok(it))) if it.exact);
-        if !is_exact {
-            // Where that is not possible now, the target counts when it needs them.
-            let _ = recount(&self.source, id).await;
-        }
     }
 
     /// Writes to the target, with how far the move has come, unless another one leads it.

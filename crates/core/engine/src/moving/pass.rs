@@ -73,6 +73,7 @@ impl Mover<'_> {
             let value = snapshot.get(&bytes).await?;
             let old = before.get(&bytes).await?;
             if old != value {
+                self.progress.hold(bytes.len(), old.as_ref(), value.as_ref());
                 replace(&mut writes, &key, old, value.clone())?;
             }
             expected.push((bytes, value));

@@ -8,6 +8,8 @@ use lazuli_shardmap::record::Record;
 use lazuli_shardmap::{Move, MoveStage};
 use lazuli_store::{Error, Result};
 
+use crate::stats::Size;
+
 pub(super) fn lock(status: &Mutex<MoveStatus>) -> MutexGuard<'_, MoveStatus> {
     status.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
@@ -150,13 +152,29 @@ pub(crate) struct Progress {
     pub(crate) is_verified: bool,
     /// The last row of the space `MOVING` that was brought over.
     pub(crate) position: Bytes,
+    /// What was copied, change records among it.
     pub(crate) items: u64,
     pub(crate) bytes: u64,
+    /// What the target holds of the partition, as figures of partitions are counted.
+    pub(crate) held: Size,
 }
 
-const PROGRESS_FORMAT: u8 = 1;
+const PROGRESS_FORMAT: u8 = 2;
 
 impl Progress {
+    /// Notes that a row of the target is replaced.
+    pub(super) fn hold(&mut self, key_bytes: usize, old: Option<&Bytes>, new: Option<&Bytes>) {
+        // A row that is taken away was counted when it came.
+        if let Some(old) = old {
+            self.held.items = self.held.items.saturating_sub(1);
+            self.held.bytes = self.held.bytes.saturating_sub((key_bytes + old.len()) as u64);
+        }
+        if let Some(new) = new {
+            self.held.items += 1;
+            self.held.bytes += (key_bytes + new.len()) as u64;
+        }
+    }
+
     pub(crate) fn encode(&self) -> Bytes {
         let mut out = BytesMut::new();
         out.put_u8(PROGRESS_FORMAT);
@@ -166,6 +184,8 @@ impl Progress {
         self.position.write(&mut out);
         self.items.write(&mut out);
         self.bytes.write(&mut out);
+        self.held.items.write(&mut out);
+        self.held.bytes.write(&mut out);
         out.freeze()
     }
 
@@ -181,6 +201,7 @@ impl Progress {
             position: Bytes::read(input)?,
             items: u64::read(input)?,
             bytes: u64::read(input)?,
+            held: Size { items: u64::read(input)?, bytes: u64::read(input)? },
         })
     }
 }
@@ -198,6 +219,7 @@ mod tests {
             position: "position".into(),
             items: 3,
             bytes: 99,
+            held: Size { items: 2, bytes: 98 },
         };
         let row = progress.encode();
         assert_eq!(Progress::decode(row.clone()).unwrap(), progress);
