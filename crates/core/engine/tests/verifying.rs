@@ -1,4 +1,4 @@
-//! A move finds out when the target does not hold what the source does.
+//! A move finds out when the target does not hold what the source does, and when its fence has stood for too long.
 
 #![allow(clippy::unwrap_used, reason = "a panic in a test is the failure report")]
 #![allow(clippy::disallowed_methods, reason = "these tests run on the real runtime")]
@@ -6,6 +6,7 @@
 mod world;
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use lazuli_engine::{MoveOptions, Outcome};
@@ -109,27 +110,36 @@ async fn a_row_that_the_target_has_lost_changed_or_made_up_stops_a_move() {
     assert_eq!(move_to(made_up).await, Some("move-differs"));
 }
 
-/// Calls a function the first time that a move has copied something.
 type Hook = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
 
+/// Calls a function the first time that a move has come to a step.
 #[derive(Default)]
-struct WhenCopied(Mutex<Option<Hook>>);
+struct Hooks(Mutex<Option<(&'static str, Hook)>>);
 
-impl Points for WhenCopied {
+impl Hooks {
+    fn set(
+        &self,
+        step: &'static str,
+        hook: impl FnOnce() -> BoxFuture<'static, ()> + Send + 'static,
+    ) {
+        *self.0.lock().unwrap() = Some((step, Box::new(hook)));
+    }
+}
+
+impl Points for Hooks {
     fn reach<'a>(&'a self, work: &'a str, step: &'static str) -> BoxFuture<'a, ()> {
-        let is_it = (work, step) == ("move", "copied a part");
-        let hook = is_it.then(|| self.0.lock().unwrap().take()).flatten();
+        let hook = self.0.lock().unwrap().take_if(|it| (work, step) == ("move", it.0));
         Box::pin(async move {
-            if let Some(hook) = hook {
+            if let Some((_, hook)) = hook {
                 hook().await;
             }
         })
     }
 }
 
-async fn watched() -> (World, Container, Arc<WhenCopied>, ShardId) {
+async fn watched() -> (World, Container, Arc<Hooks>, ShardId) {
     let mut world = World::new(2).await;
-    let hooks = Arc::new(WhenCopied::default());
+    let hooks = Arc::new(Hooks::default());
     world.env = world.env.clone().watched(hooks.clone());
     world.restart().await;
     let container = filled(&world).await;
@@ -147,13 +157,13 @@ async fn a_write_that_was_not_written_down_for_the_move_stops_it() {
     let key = item_key(&container, "k07", "late");
     let put = world::Put { key: key.clone(), value: "late".into(), expires_ms: None };
     let id = container.id;
-    *hooks.0.lock().unwrap() = Some(Box::new(move || {
+    hooks.set("copied a part", move || {
         Box::pin(async move {
             engine.write(id, key.route(), put).await.unwrap();
             let rows = KeyRange::prefix(layout::prefix(id, Space::MOVING));
             assert_eq!(store.delete_range(&rows, 10).await.unwrap(), 1);
         })
-    }));
+    });
     world.engine.move_partition(partition.id, target, MoveOptions::default()).await.unwrap();
     assert_eq!(world.engine.run_moves().await.unwrap_err().code(), "move-differs");
     assert_eq!(world.partitions(&container).await[0].shard, partition.shard);
@@ -193,4 +203,22 @@ async fn what_an_earlier_leader_left_beyond_what_it_wrote_down_is_cleared() {
     world.engine.run_moves().await.unwrap();
     assert_eq!(world.partitions(&container).await[0].shard, target);
     assert_eq!(world.shard_stores[&target].snapshot().get(&stray).await.unwrap(), None);
+}
+
+/// Also if all was brought over in time, and only the last commit before the decision was slow.
+#[tokio::test]
+async fn a_fence_that_has_stood_for_too_long_is_taken_down_before_anything_is_decided() {
+    let (world, container, hooks, target) = watched().await;
+    let partition = world.partitions(&container).await[0].clone();
+    let clock = world.clock.clone();
+    hooks.set("brought the rest", move || {
+        Box::pin(async move {
+            clock.turn(MoveOptions::default().pause_limit + Duration::from_millis(1))
+        })
+    });
+    world.engine.move_partition(partition.id, target, MoveOptions::default()).await.unwrap();
+    world.engine.run_moves().await.unwrap();
+    let stats = world.engine.move_stats();
+    assert_eq!((stats.arrived, stats.reopened), (1, 1));
+    assert!(stats.pause_longest <= MoveOptions::default().pause_limit, "{stats:?}");
 }

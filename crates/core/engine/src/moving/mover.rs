@@ -150,10 +150,8 @@ impl<'a> Mover<'a> {
         self.moving = fenced.await?;
         self.say(Phase::Fenced);
         let deadline = began + self.pause_limit();
-        let passed = self.pass(Some(deadline)).await;
-        let is_late = || self.engine.env.clock.uptime() > deadline;
-        match passed {
-            Ok(_) if !is_late() => {}
+        match self.bring_the_rest(deadline).await {
+            Ok(true) => {}
             // The fence must not stand while nobody knows how to go on.
             outcome => {
                 self.reopen().await?;
@@ -182,8 +180,18 @@ impl<'a> Mover<'a> {
         Ok(())
     }
 
-    /// Hands the partition over, with its figures and its clock.
-    async fn commit(&mut self) -> Result<Move> {
+    /// The last pass, and the partition's figures and clock. Whether that was done in time: from here on it can only be
+    /// decided, which takes as long as it takes.
+    async fn bring_the_rest(&mut self, deadline: Duration) -> Result<bool> {
+        self.pass(Some(deadline)).await?;
+        if self.engine.env.clock.uptime() > deadline {
+            return Ok(false);
+        }
+        self.bring_figures().await?;
+        Ok(self.engine.env.clock.uptime() <= deadline)
+    }
+
+    async fn bring_figures(&mut self) -> Result<()> {
         let id = self.moving.partition;
         let row = self.source.store.snapshot().get(&Counts::key(id)).await?;
         let mut counts = row.map(Counts::decode).transpose()?.unwrap_or_default();
@@ -199,6 +207,11 @@ impl<'a> Mover<'a> {
         counts.last_lsn = counts.last_lsn.max(self.source.lsns.latest());
         self.write(vec![Write::Put(Counts::key(id), counts.encode())]).await?;
         self.target.lsns.push_past(counts.last_lsn);
+        Ok(())
+    }
+
+    /// Hands the partition over.
+    async fn commit(&mut self) -> Result<Move> {
         self.target.note_expiring([self.moving.container].into_iter());
         let (manager, moving) = (self.engine.manager.clone(), self.moving.clone());
         let arrived = self.engine.to_the_end(async move { manager.commit_move(&moving).await });
