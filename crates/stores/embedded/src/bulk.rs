@@ -35,7 +35,7 @@ impl Load {
     }
 }
 
-/// Writes the items into tables of their own.
+/// Writes items, all of which lie in `data`, into tables of their own.
 pub(crate) async fn write(state: Arc<State>, items: Vec<Item>) -> Result<Load> {
     let (written, is_written) = oneshot::channel();
     let thread = std::thread::Builder::new().name("lazuli:load".to_owned());
@@ -46,7 +46,8 @@ pub(crate) async fn write(state: Arc<State>, items: Vec<Item>) -> Result<Load> {
 
 fn run(state: &State, items: Vec<Item>, written: oneshot::Sender<Result<Load>>) {
     let tables = wait_for_merges(state).and_then(|()| {
-        let mut tables = state.keyspace.start_ingestion().map_err(|error| from_engine(&error))?;
+        let mut tables =
+            state.keyspaces.data.start_ingestion().map_err(|error| from_engine(&error))?;
         for (key, value) in items {
             tables.write(key, value).map_err(|error| from_engine(&error))?;
         }
@@ -71,7 +72,7 @@ fn run(state: &State, items: Vec<Item>, written: oneshot::Sender<Result<Load>>) 
 }
 
 fn wait_for_merges(state: &State) -> Result<()> {
-    while state.keyspace.tree.l0_run_count() >= RUNS_MAX {
+    while state.keyspaces.data.tree.l0_run_count() >= RUNS_MAX {
         state.check_engine()?;
         std::thread::sleep(Duration::from_millis(STALL_LOOK_MS));
     }

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use fjall::{AbstractTree, OwnedWriteBatch, PersistMode};
+use fjall::{AbstractTree, OwnedWriteBatch, PersistMode, SeqNo};
 use lazuli_store::{Error, Result, Write};
 
 use crate::bulk::Load;
 use crate::guards::Guards;
+use crate::keyspaces::{ANCHOR, is_data};
 use crate::marker::{Answered, Marker};
 use crate::queue::{Job, Queue, Taken};
 use crate::settings::{Durability, RELAXED_SYNC_MS_MAX};
@@ -35,6 +36,8 @@ pub(crate) struct Committer {
     guards: Guards,
     /// The last batch that was written.
     number: u64,
+    /// What the marker of the next batch says of `data`.
+    data_end: SeqNo,
     /// The last batch that is on disk for certain.
     synced: u64,
     synced_at: Instant,
@@ -46,7 +49,7 @@ impl Committer {
         queue: Arc<Queue>,
         durability: Durability,
         answered: Answered,
-        number: u64,
+        last: &Marker,
     ) -> Self {
         Self {
             state,
@@ -54,9 +57,10 @@ impl Committer {
             durability,
             answered,
             guards: Guards::default(),
-            number,
+            number: last.number,
+            data_end: last.data_end_after(),
             // Opening the store synced what it found.
-            synced: number,
+            synced: last.number,
             synced_at: Instant::now(),
         }
     }
@@ -115,19 +119,10 @@ impl Committer {
             }
             return;
         }
-        let marker = Marker {
-            number: self.number + 1,
-            synced: self.synced,
-            sequence_least: self.state.published().snapshot.seqno(),
-        };
-        let items = group.iter().map(|job| job.writes.len()).sum::<usize>() + 1;
-        let mut batch = OwnedWriteBatch::with_capacity(self.state.db.clone(), items);
-        let key = self.state.marker.clone();
-        batch.insert(&self.state.keyspace, key, Bytes::copy_from_slice(&marker.encode()));
         let mut waiting = Vec::with_capacity(group.len());
-        for mut job in group {
+        for job in group {
             if job.guards.iter().all(|guard| self.guards.exists(guard)) {
-                self.add(&mut batch, std::mem::take(&mut job.writes));
+                job.writes.iter().for_each(|write| self.guards.note(write));
                 waiting.push(job);
             } else {
                 job.answer(Err(Error::moved("the guard of this transaction is gone")));
@@ -136,21 +131,68 @@ impl Committer {
         if waiting.is_empty() {
             return;
         }
-        let done = self.write(batch, marker.number);
+        let done = self.write_group(&mut waiting);
         for job in waiting {
             job.answer(done.clone());
         }
     }
 
+    /// Writes all that the group writes as one batch.
+    fn write_group(&mut self, group: &mut [Job]) -> Result<()> {
+        let change = change_of_data(group.iter().flat_map(|job| &job.writes));
+        let marker = Marker { writes_data: change.is_some(), ..self.next_marker() };
+        let items = group.iter().map(|job| job.writes.len()).sum::<usize>();
+        let mut batch = self.begin_batch(&marker, items + 1);
+        let keyspaces = &self.state.keyspaces;
+        if change == Some(Change::Deletes) {
+            batch.insert(&keyspaces.data, Bytes::from_static(ANCHOR), Bytes::new());
+        }
+        for write in group.iter_mut().flat_map(|job| std::mem::take(&mut job.writes)) {
+            let keyspace = keyspaces.of(write.key());
+            match write {
+                Write::Put(key, value) => batch.insert(keyspace, key, value),
+                Write::Delete(key) => batch.remove(keyspace, key),
+            }
+        }
+        let mode = match self.durability {
+            Durability::Synced => PersistMode::SyncData,
+            Durability::Relaxed => PersistMode::Buffer,
+        };
+        self.write(batch, &marker, mode)
+    }
+
+    /// The marker of the next batch, as far as it does not depend on what that one holds.
+    fn next_marker(&self) -> Marker {
+        Marker {
+            number: self.number + 1,
+            synced: self.synced,
+            sequence_least: self.state.published().snapshot.seqno(),
+            data_end: self.data_end,
+            ..Marker::default()
+        }
+    }
+
+    /// A batch with room for so many items besides the marker, which is always the first.
+    fn begin_batch(&self, marker: &Marker, items: usize) -> OwnedWriteBatch {
+        let mut batch = OwnedWriteBatch::with_capacity(self.state.db.clone(), items + 1);
+        let key = self.state.marker.clone();
+        batch.insert(&self.state.keyspaces.own, key, Bytes::copy_from_slice(&marker.encode()));
+        batch
+    }
+
     /// Makes a load visible, unless a guard is gone.
     fn load(&mut self, job: &Job, load: Load) -> Result<()> {
-        // Tables must not run ahead of journals, which commits leave unsynced where that is allowed.
-        self.sync_if_due(true);
         self.prepare(std::slice::from_ref(job))?;
         if !job.guards.iter().all(|guard| self.guards.exists(guard)) {
             return Err(Error::moved("the guard of this load is gone"));
         }
+        // Tables must not run ahead of journals, which commits leave unsynced where that is allowed. And only after a
+        // batch that says so may `data` hold something newer than the last batch.
+        let marker = Marker { loads: true, ..self.next_marker() };
+        let batch = self.begin_batch(&marker, 0);
+        self.write(batch, &marker, PersistMode::SyncData)?;
         load.register()?;
+        self.data_end = marker.sequence_least + 1;
         self.guards.forget_missing();
         self.state.publish(self.guards.show());
         Ok(())
@@ -159,8 +201,10 @@ impl Committer {
     /// Learns whether the guards of a group exist, before any effect of the group, and waits while the engine is behind.
     fn prepare(&mut self, group: &[Job]) -> Result<()> {
         self.state.check()?;
+        self.seal_full()?;
         let guards = group.iter().flat_map(|job| &job.guards);
-        self.guards.learn(guards, |guard| self.state.keyspace.contains_key(guard))?;
+        let keyspaces = &self.state.keyspaces;
+        self.guards.learn(guards, |guard| keyspaces.of(guard).contains_key(guard))?;
         while self.is_behind() {
             self.state.check_engine()?;
             std::thread::sleep(Duration::from_millis(STALL_LOOK_MS));
@@ -168,35 +212,31 @@ impl Committer {
         Ok(())
     }
 
-    fn is_behind(&self) -> bool {
-        let keyspace = &self.state.keyspace;
-        keyspace.sealed_memtable_count() >= SEALED_MEMTABLES_MAX
-            || keyspace.tree.l0_run_count() >= RUNS_MAX
+    /// Puts full memtables in the line of those that wait to be written out, where [`Self::is_behind`] sees them.
+    ///
+    /// The engine leaves this to its worker and asks it with every batch. While that one merges, memtable and journal
+    /// would grow without bound, and a thousand such requests fill its line, in which it then waits for itself.
+    fn seal_full(&self) -> Result<()> {
+        for keyspace in self.state.keyspaces.full() {
+            keyspace.rotate_memtable().map_err(|error| self.state.fail(&error))?;
+        }
+        Ok(())
     }
 
-    fn add(&mut self, batch: &mut OwnedWriteBatch, writes: Vec<Write>) {
-        for write in writes {
-            self.guards.note(&write);
-            match write {
-                Write::Put(key, value) => batch.insert(&self.state.keyspace, key, value),
-                Write::Delete(key) => batch.remove(&self.state.keyspace, key),
-            }
-        }
+    fn is_behind(&self) -> bool {
+        self.state.keyspaces.all().iter().any(|(keyspace, _)| {
+            keyspace.sealed_memtable_count() >= SEALED_MEMTABLES_MAX
+                || keyspace.tree.l0_run_count() >= RUNS_MAX
+        })
     }
 
     /// Writes a batch and shows it to readers. Any error here leaves it unknown what is on disk, so it ends the store.
-    fn write(&mut self, batch: OwnedWriteBatch, number: u64) -> Result<()> {
-        let mode = match self.durability {
-            Durability::Synced => PersistMode::SyncData,
-            Durability::Relaxed => PersistMode::Buffer,
-        };
+    fn write(&mut self, batch: OwnedWriteBatch, marker: &Marker, mode: PersistMode) -> Result<()> {
         batch.durability(Some(mode)).commit().map_err(|error| self.state.fail(&error))?;
-        self.number = number;
+        self.number = marker.number;
+        self.data_end = marker.data_end_after();
         self.state.publish(self.guards.show());
-        match self.durability {
-            Durability::Synced => self.note_synced(),
-            Durability::Relaxed => Ok(()),
-        }
+        if mode == PersistMode::SyncData { self.note_synced() } else { Ok(()) }
     }
 
     /// Syncs what relaxed commits have left, at once or when it is due.
@@ -215,6 +255,31 @@ impl Committer {
         self.synced_at = Instant::now();
         self.answered.write(self.number).map_err(|error| self.state.fail(&error))
     }
+}
+
+/// What a batch does in `data`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    /// At least one key has a new value when all is written.
+    Puts,
+    /// Perhaps none has.
+    Deletes,
+}
+
+/// What the writes of a batch do in `data`, if anything.
+fn change_of_data<'a>(writes: impl Iterator<Item = &'a Write>) -> Option<Change> {
+    let mut changes = false;
+    let mut put = None;
+    for write in writes.filter(|write| is_data(write.key())) {
+        changes = true;
+        match write {
+            Write::Put(key, _) => put = Some(key),
+            // A batch may hold a key twice, and the last one counts.
+            Write::Delete(key) if put == Some(key) => put = None,
+            Write::Delete(_) => {}
+        }
+    }
+    changes.then_some(if put.is_some() { Change::Puts } else { Change::Deletes })
 }
 
 /// Lets go of everybody who waits when the committer ends.

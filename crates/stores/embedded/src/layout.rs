@@ -23,7 +23,7 @@ use crate::error::from_io;
 use crate::marker::StoreId;
 
 /// The format that this code writes, and the only one that it reads.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 const FORMAT_TITLE: &str = "lazuli embedded store";
 
@@ -215,10 +215,16 @@ mod tests {
 
     #[test]
     fn other_formats_are_refused() {
-        let text = format_text(&new_id()).replace("format 1", "format 2");
-        let refused = parse_format(&text).unwrap_err();
-        assert_eq!(refused.code(), "format-unknown");
-        assert!(refused.message().contains("format 2 is a newer one"), "{refused}");
+        for (other, age) in [(FORMAT - 1, "an older"), (FORMAT + 1, "a newer")] {
+            let ours = format!("format {FORMAT}");
+            let text = format_text(&new_id()).replace(&ours, &format!("format {other}"));
+            let refused = parse_format(&text).unwrap_err();
+            assert_eq!(refused.code(), "format-unknown");
+            assert!(
+                refused.message().contains(&format!("format {other} is {age} one")),
+                "{refused}"
+            );
+        }
     }
 
     #[test]

@@ -1,16 +1,15 @@
 //! The default store: one fjall database, one directory, one committing thread per shard.
 //!
-//! Reading order: `layout` (files, lock, format), `queue` and `committer` (how writes become batches), `state` and
-//! `reader` (what readers see), `marker`, `manifest` and `journal` (how a start tells what was never promised from what
-//! was lost), `open` (all of it in order).
-//!
-//! Everything lives in one keyspace of the engine: a keyspace that nobody writes to would keep its journals for ever.
+//! Reading order: `layout` (files, lock, format), `keyspaces` (which key lies where), `queue` and `committer` (how writes
+//! become batches), `state` and `reader` (what readers see), `marker`, `manifest` and `journal` (how a start tells what
+//! was never promised from what was lost), `open` (all of it in order).
 
 mod bulk;
 mod committer;
 mod error;
 mod guards;
 mod journal;
+mod keyspaces;
 mod layout;
 mod manifest;
 mod marker;

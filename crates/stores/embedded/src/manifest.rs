@@ -7,13 +7,15 @@
 //! keyspaces/<n>/v<number>   the manifest: which tables make up the keyspace
 //! ```
 //!
-//! Keyspace 0 is the engine's own, keyspace 1 ours.
+//! Keyspace 0 is the engine's own, the others are ours.
 
 use std::fs;
 use std::path::Path;
 
 use lazuli_store::{Error, Result};
 use xxhash_rust::xxh3::xxh3_128;
+
+use crate::keyspaces::{DATA, OWN};
 
 const VERSION: &[u8] = b"FJL\x03";
 const CURRENT_BYTES: usize = 25;
@@ -24,8 +26,8 @@ pub(crate) fn check(store: &Path) -> Result<()> {
     if read(&version)? != VERSION {
         return Err(damaged(&version, "this is not the version of the engine that we use"));
     }
-    for keyspace in ["0", "1"] {
-        check_keyspace(&store.join("keyspaces").join(keyspace))?;
+    for keyspace in [0, DATA.1, OWN.1] {
+        check_keyspace(&store.join("keyspaces").join(keyspace.to_string()))?;
     }
     Ok(())
 }

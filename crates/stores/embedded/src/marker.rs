@@ -10,13 +10,19 @@ use std::path::Path;
 use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The id of a store, drawn when it is created. It makes the marker's key one that no caller can know.
+/// The id of a store, drawn when it is created. It makes the marker's key one that no value of a caller can hold.
 pub(crate) type StoreId = [u8; 16];
 
 const KEY_PREFIX: &[u8] = b"\xff\xff\xff\xfflazuli-commit\0";
-pub(crate) const VALUE_BYTES: usize = 32;
+pub(crate) const VALUE_BYTES: usize = 41;
+/// Where in a value its sum begins.
+const SUM_AT: usize = 33;
 
-/// The key of the marker of a store. It sorts behind everything that the engine above writes.
+/// What a batch means for the keyspace `data`, as bits.
+const WRITES: u8 = 1;
+const LOADS: u8 = 2;
+
+/// The key of the marker of a store, in the keyspace `own`, where it sorts behind everything that callers write.
 pub(crate) fn key(id: &StoreId) -> Bytes {
     [KEY_PREFIX, id].concat().into()
 }
@@ -31,6 +37,13 @@ pub(crate) struct Marker {
     pub(crate) synced: u64,
     /// The engine's sequence number of this batch is not below this one, and that of the batch before it is.
     pub(crate) sequence_least: u64,
+    /// Tables of `data` that hold all that was changed there before this batch have a sequence number that is not below
+    /// the one before this one; 0 if nothing was.
+    pub(crate) data_end: u64,
+    /// Whether this batch changes something in `data`.
+    pub(crate) writes_data: bool,
+    /// Whether a load into `data` may come right after this batch.
+    pub(crate) loads: bool,
 }
 
 impl Marker {
@@ -39,16 +52,31 @@ impl Marker {
         bytes[..8].copy_from_slice(&self.number.to_be_bytes());
         bytes[8..16].copy_from_slice(&self.synced.to_be_bytes());
         bytes[16..24].copy_from_slice(&self.sequence_least.to_be_bytes());
-        let sum = xxh3_64(&bytes[..24]);
-        bytes[24..].copy_from_slice(&sum.to_be_bytes());
+        bytes[24..32].copy_from_slice(&self.data_end.to_be_bytes());
+        let flag = |is: bool, bit: u8| if is { bit } else { 0 };
+        bytes[32] = flag(self.writes_data, WRITES) | flag(self.loads, LOADS);
+        let sum = xxh3_64(&bytes[..SUM_AT]);
+        bytes[SUM_AT..].copy_from_slice(&sum.to_be_bytes());
         bytes
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; VALUE_BYTES] = bytes.try_into().ok()?;
         let word = |at: usize| u64_at(bytes, at);
-        let marker = Self { number: word(0), synced: word(8), sequence_least: word(16) };
-        (word(24) == xxh3_64(&bytes[..24])).then_some(marker)
+        let marker = Self {
+            number: word(0),
+            synced: word(8),
+            sequence_least: word(16),
+            data_end: word(24),
+            writes_data: bytes[32] & WRITES != 0,
+            loads: bytes[32] & LOADS != 0,
+        };
+        (word(SUM_AT) == xxh3_64(&bytes[..SUM_AT])).then_some(marker)
+    }
+
+    /// The same as `data_end` with this batch, but without a load that may have followed it.
+    pub(crate) fn data_end_after(&self) -> u64 {
+        if self.writes_data { self.sequence_least + 1 } else { self.data_end }
     }
 }
 
@@ -103,8 +131,12 @@ mod tests {
 
     #[test]
     fn a_marker_survives_the_round_trip() {
-        let marker = Marker { number: 7, synced: u64::MAX, sequence_least: 1 << 40 };
-        assert_eq!(Marker::decode(&marker.encode()), Some(marker));
+        let first = Marker { number: 7, synced: u64::MAX, ..Marker::default() };
+        let load = Marker { sequence_least: 1 << 40, data_end: 9, loads: true, ..first };
+        for marker in [first, load, Marker { writes_data: true, ..load }] {
+            assert_eq!(Marker::decode(&marker.encode()), Some(marker));
+        }
+        let marker = load;
         assert_eq!(Marker::decode(&marker.encode()[1..]), None);
         for at in 0..VALUE_BYTES {
             let mut bytes = marker.encode();

@@ -5,25 +5,23 @@ use std::panic::AssertUnwindSafe;
 use std::path::Path;
 
 use bytes::Bytes;
-use fjall::{AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, SeqNo};
+use fjall::{AbstractTree, CompressionType, Database, KeyspaceCreateOptions, SeqNo};
 use lazuli_store::{Error, Result};
 
 use crate::error::{from_engine, from_io};
 use crate::journal::{self, Cut, Scan};
+use crate::keyspaces::{DATA, Keyspaces, OWN};
 use crate::layout::Layout;
 use crate::manifest;
 use crate::marker::{self, Answered, Marker};
 use crate::settings::{JOURNAL_BYTES_LEAST, Settings};
 use crate::state::{Engine, State};
 
-/// The one keyspace that holds everything.
-const KEYSPACE: &str = "data";
-
 pub(crate) struct Opened {
     pub(crate) state: State,
     pub(crate) answered: Answered,
-    /// The number of the last batch.
-    pub(crate) number: u64,
+    /// The marker of the last batch.
+    pub(crate) last: Marker,
     pub(crate) recovery: Recovery,
 }
 
@@ -62,27 +60,30 @@ fn open_locked(layout: &Layout, settings: &Settings, lock: File) -> Result<Opene
         journal::cut(torn, &layout.torn())?;
     }
     let engine = open_engine(&store, settings)?;
-    let number = check_numbers(&engine.1, &key, &scan, promised)?;
+    let last = check_numbers(&engine.1, &key, &scan, promised)?;
     // The engine has synced what it found, and from now on readers see it.
     let mut answered = Answered::open(&path).map_err(io)?;
-    answered.write(number).map_err(io)?;
+    answered.write(last.number).map_err(io)?;
     let recovery = Recovery { journal_bytes: scan.bytes, cut: scan.torn };
-    Ok(Opened { state: State::new(engine, store, key, lock), answered, number, recovery })
+    Ok(Opened { state: State::new(engine, store, key, lock), answered, last, recovery })
 }
 
 /// Whether tables and journals together hold every batch up to the last, and that one is not behind what was promised.
-fn check_numbers(keyspace: &Keyspace, key: &Bytes, scan: &Scan, promised: u64) -> Result<u64> {
-    let number_at = |sequence: SeqNo| {
-        let value = keyspace.tree.get(key, sequence).map_err(|error| from_engine(&error.into()))?;
-        value.map_or(Ok(0), |value| Ok(Marker::decode(&value).ok_or_else(unreadable)?.number))
+fn check_numbers(keyspaces: &Keyspaces, key: &Bytes, scan: &Scan, promised: u64) -> Result<Marker> {
+    let own = &keyspaces.own.tree;
+    let marker_at = |sequence: SeqNo| {
+        let value = own.get(key, sequence).map_err(|error| from_engine(&error.into()))?;
+        value.map_or(Ok(Marker::default()), |value| Marker::decode(&value).ok_or_else(unreadable))
     };
-    let in_tables = match keyspace.tree.get_highest_persisted_seqno() {
-        Some(sequence) => number_at(sequence + 1)?,
+    let in_tables = match own.get_highest_persisted_seqno() {
+        Some(sequence) => marker_at(sequence + 1)?.number,
         None => 0,
     };
-    let number = number_at(SeqNo::MAX)?;
+    let newest = marker_at(SeqNo::MAX)?;
+    let number = newest.number;
     let lost = |message: String| Err(Error::corrupt("store-lost-commits", message));
-    let (first, last) = scan.numbers.unwrap_or((in_tables + 1, in_tables));
+    let (first, last) =
+        scan.ends.map_or((in_tables + 1, in_tables), |(first, last)| (first.number, last.number));
     if first > in_tables + 1 {
         return lost(format!("tables end with commit {in_tables}, journals begin with {first}"));
     }
@@ -94,7 +95,25 @@ fn check_numbers(keyspace: &Keyspace, key: &Bytes, scan: &Scan, promised: u64) -
     if number < promised {
         return lost(format!("commit {promised} was answered, the last that is left is {number}"));
     }
-    Ok(number)
+    let data_end = scan.ends.map_or(newest.data_end_after(), |(first, _)| first.data_end);
+    check_data(keyspaces, data_end, newest.loads).map(|()| newest)
+}
+
+/// Whether the tables of `data` hold what the journals do not, up to `data_end`, and nothing newer than the last batch,
+/// unless a load may have followed it.
+fn check_data(keyspaces: &Keyspaces, data_end: SeqNo, loads: bool) -> Result<()> {
+    let end = |highest: Option<SeqNo>| highest.map_or(0, |sequence| sequence + 1);
+    let in_tables = end(keyspaces.data.tree.get_highest_persisted_seqno());
+    // Every batch has a marker in `own`.
+    let last = end(keyspaces.own.tree.get_highest_seqno());
+    let lost = |message: String| Err(Error::corrupt("store-lost-commits", message));
+    if in_tables < data_end {
+        return lost(format!("tables of data end at {in_tables}, journals begin after {data_end}"));
+    }
+    if in_tables > last && !loads {
+        return lost(format!("tables of data end at {in_tables}, commits at {last}"));
+    }
+    Ok(())
 }
 
 fn unreadable() -> Error {
@@ -102,7 +121,8 @@ fn unreadable() -> Error {
 }
 
 fn open_engine(folder: &Path, settings: &Settings) -> Result<Engine> {
-    let options = || KeyspaceCreateOptions::default().max_memtable_size(settings.memtable_bytes);
+    // The committer looks for full memtables: the engine would fill the line of its one worker with requests to do so.
+    let options = || KeyspaceCreateOptions::default().max_memtable_size(u64::MAX);
     let open = || {
         let db = Database::builder(folder)
             .cache_size(settings.cache_bytes)
@@ -111,8 +131,12 @@ fn open_engine(folder: &Path, settings: &Settings) -> Result<Engine> {
             // Journals stay as written, so that their sums can be checked without unpacking.
             .journal_compression(CompressionType::None)
             .open()?;
-        let keyspace = db.keyspace(KEYSPACE, options)?;
-        Ok((db, keyspace))
+        let (data, own) = (db.keyspace(DATA.0, options)?, db.keyspace(OWN.0, options)?);
+        Ok((db, Keyspaces { data, own, memtable_bytes: settings.memtable_bytes }))
     };
-    open().map_err(|error| from_engine(&error))
+    let (db, keyspaces) = open().map_err(|error| from_engine(&error))?;
+    if (keyspaces.data.id(), keyspaces.own.id()) != (DATA.1, OWN.1) {
+        return Err(Error::corrupt("store-corrupt", "its keyspaces are not those of a store"));
+    }
+    Ok((db, keyspaces))
 }

@@ -1,6 +1,6 @@
 //! Snapshots and transactions: reads go straight to the engine, commits to the queue.
 
-use std::ops::{Bound, ControlFlow};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,6 +11,7 @@ use lazuli_store::{
 };
 
 use crate::error::from_engine;
+use crate::keyspaces::parts;
 use crate::queue::Queue;
 use crate::state::{Published, State};
 
@@ -30,27 +31,24 @@ impl View {
         if self.published.guards.contains(guard) {
             return Ok(true);
         }
-        if guard == &self.state.marker {
-            return Ok(false);
-        }
-        let found = self.published.snapshot.contains_key(&self.state.keyspace, guard);
+        let found = self.published.snapshot.contains_key(self.state.keyspaces.of(guard), guard);
         found.map_err(|error| from_engine(&error))
     }
 
     fn find(&self, key: &[u8]) -> Result<Option<Bytes>> {
         self.state.check()?;
-        if key == self.state.marker {
-            return Ok(None);
-        }
-        let found = self.published.snapshot.get(&self.state.keyspace, key);
+        let found = self.published.snapshot.get(self.state.keyspaces.of(key), key);
         found.map(|value| value.map(Bytes::from)).map_err(|error| from_engine(&error))
     }
 
-    /// The items of a range, with the store's own among them.
-    fn items(&self, range: &KeyRange) -> fjall::Iter {
-        let end = range.end.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
-        let bounds = (Bound::Included(&range.start), end);
-        self.published.snapshot.range::<Bytes, _>(&self.state.keyspace, bounds)
+    /// The items of a range that is not empty.
+    fn items(&self, range: &KeyRange) -> Items {
+        let Published { snapshot, .. } = &*self.published;
+        let [own, data] = parts(range);
+        Items {
+            own: own.map(|bounds| snapshot.range::<&[u8], _>(&self.state.keyspaces.own, bounds)),
+            data: data.map(|bounds| snapshot.range::<&[u8], _>(&self.state.keyspaces.data, bounds)),
+        }
     }
 
     fn page(&self, range: &KeyRange, direction: Direction, limit: PageLimit) -> Result<Page> {
@@ -76,34 +74,9 @@ impl View {
         }
         let items = self.items(range);
         match direction {
-            Direction::Forward => self.show_items(items, limit, visit),
-            Direction::Backward => self.show_items(items.rev(), limit, visit),
+            Direction::Forward => show_items(items, limit, visit),
+            Direction::Backward => show_items(items.rev(), limit, visit),
         }
-    }
-
-    fn show_items(
-        &self,
-        items: impl Iterator<Item = Guard>,
-        limit: PageLimit,
-        mut visit: impl FnMut(Bytes, Bytes) -> Result<ControlFlow<()>>,
-    ) -> Result<bool> {
-        let (mut count, mut bytes) = (0, 0);
-        for item in items {
-            let (key, value) = item.into_inner().map_err(|error| from_engine(&error))?;
-            if key == self.state.marker {
-                continue;
-            }
-            let size = key.len() + value.len();
-            if limit.is_full(count, bytes, size) {
-                return Ok(true);
-            }
-            count += 1;
-            bytes += size;
-            if visit(key.into(), value.into())?.is_break() {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 
     /// The first keys of a range, up to `keys_max` of them and about `bytes_max` bytes.
@@ -124,15 +97,13 @@ impl View {
                 break;
             }
             let key = item.key().map_err(|error| from_engine(&error))?;
-            if key != self.state.marker {
-                bytes += key.len();
-                keys.push(key.into());
-            }
+            bytes += key.len();
+            keys.push(key.into());
         }
         Ok(keys)
     }
 
-    /// Counts the first items of a range and their bytes, the store's own among them.
+    /// Counts the first items of a range and their bytes.
     pub(crate) fn measure(&self, range: &KeyRange, items_max: u64) -> Result<Measure> {
         self.state.check()?;
         let mut measure = Measure { items: 0, bytes: 0, complete: true };
@@ -149,6 +120,59 @@ impl View {
             measure.bytes += (key.len() + value.len()) as u64;
         }
         Ok(measure)
+    }
+}
+
+fn show_items(
+    items: impl Iterator<Item = Guard>,
+    limit: PageLimit,
+    mut visit: impl FnMut(Bytes, Bytes) -> Result<ControlFlow<()>>,
+) -> Result<bool> {
+    let (mut count, mut bytes) = (0, 0);
+    for item in items {
+        let (key, value) = item.into_inner().map_err(|error| from_engine(&error))?;
+        let size = key.len() + value.len();
+        if limit.is_full(count, bytes, size) {
+            return Ok(true);
+        }
+        count += 1;
+        bytes += size;
+        if visit(key.into(), value.into())?.is_break() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The items of a range, of which only the keyspaces are asked in which it lies.
+struct Items {
+    own: Option<fjall::Iter>,
+    data: Option<fjall::Iter>,
+}
+
+impl Iterator for Items {
+    type Item = Guard;
+
+    fn next(&mut self) -> Option<Guard> {
+        if let Some(own) = &mut self.own {
+            match own.next() {
+                None => self.own = None,
+                item => return item,
+            }
+        }
+        self.data.as_mut()?.next()
+    }
+}
+
+impl DoubleEndedIterator for Items {
+    fn next_back(&mut self) -> Option<Guard> {
+        if let Some(data) = &mut self.data {
+            match data.next_back() {
+                None => self.data = None,
+                item => return item,
+            }
+        }
+        self.own.as_mut()?.next_back()
     }
 }
 
@@ -220,7 +244,7 @@ impl Txn for EmbeddedTxn {
     fn commit(self: Box<Self>, writes: Vec<Write>) -> BoxFuture<'static, Result<()>> {
         Box::pin(async move {
             let Self { view, guards, queue } = *self;
-            check_writes(&view.state, &writes)?;
+            check_writes(&writes)?;
             // A snapshot that waits for a sync only holds back the collection of old versions.
             drop(view);
             queue.commit(guards, writes).await
@@ -228,16 +252,11 @@ impl Txn for EmbeddedTxn {
     }
 }
 
-/// Refuses what the engine or the store itself could not take.
-pub(crate) fn check_writes(state: &State, writes: &[Write]) -> Result<()> {
+/// Refuses what the engine could not take.
+pub(crate) fn check_writes(writes: &[Write]) -> Result<()> {
     check_sizes(writes)?;
-    for write in writes {
-        if write.key().is_empty() {
-            return Err(Error::invalid("key-empty", "a key must have at least one byte"));
-        }
-        if write.key() == &state.marker {
-            return Err(Error::invalid("key-reserved", "this key is the store's own"));
-        }
+    if writes.iter().any(|write| write.key().is_empty()) {
+        return Err(Error::invalid("key-empty", "a key must have at least one byte"));
     }
     Ok(())
 }

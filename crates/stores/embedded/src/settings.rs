@@ -22,7 +22,7 @@ pub struct Settings {
     pub cache_bytes: u64,
     /// Over this much in sealed journals the engine writes out memtables early. At least [`JOURNAL_BYTES_LEAST`].
     pub journal_bytes_max: u64,
-    /// How much a memtable gathers before it becomes a table. Taken when a store is created, fixed from then on.
+    /// How much a memtable gathers before it becomes a table. That of the shard's own rows gathers a quarter of it.
     pub memtable_bytes: u64,
     pub durability: Durability,
     /// Threads that write tables and compact them. Of two or more, the engine keeps one free for writing tables by

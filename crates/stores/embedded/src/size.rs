@@ -1,12 +1,13 @@
 //! Roughly how much of the disk a range takes: exact for small ranges, by tables for large ones.
 
-use std::ops::Bound;
+use std::ops::RangeBounds;
 
 use bytes::Bytes;
-use fjall::{AbstractTree, Slice};
+use fjall::{AbstractTree, Keyspace, Slice};
 use lazuli_store::{KeyRange, Result};
 
 use crate::error::from_engine;
+use crate::keyspaces::{Bounds, parts};
 use crate::reader::View;
 use crate::state::State;
 
@@ -18,27 +19,42 @@ pub(crate) fn size(view: &View, state: &State, range: &KeyRange) -> Result<u64> 
     if walked.complete {
         return Ok(walked.bytes);
     }
-    let marker = Slice::from(state.marker.clone());
-    let version = state.keyspace.tree.current_version();
+    let mut bytes = 0.0;
+    for ((keyspace, bounds), part) in state.keyspaces.all().into_iter().zip(parts(range)) {
+        if part.is_some() {
+            bytes += estimate(keyspace, bounds, range)?;
+        }
+    }
+    Ok((bytes as u64).max(walked.bytes))
+}
+
+/// How much of a keyspace, in which keys of callers lie within `bounds`, is in the range.
+fn estimate(keyspace: &Keyspace, bounds: Bounds<'_>, range: &KeyRange) -> Result<f64> {
+    let version = keyspace.tree.current_version();
     let (mut inside, mut total) = (0.0, 0.0);
     for table in version.iter_tables() {
         let keys = &table.metadata.key_range;
-        let mut max = keys.max().clone();
-        if max == marker {
-            // The store's own key says nothing about where those of callers end.
-            let others = (Bound::Unbounded, Bound::Excluded(marker.clone()));
-            let Some(last) = table.range(others).next_back() else { continue };
-            max = last.map_err(|error| from_engine(&error.into()))?.key.user_key;
+        let (mut min, mut max) = (keys.min().clone(), keys.max().clone());
+        // The store's own rows say nothing about where those of callers begin and end.
+        let is_callers = |key: &[u8]| RangeBounds::<&[u8]>::contains(&bounds, &key);
+        if !is_callers(&min) || !is_callers(&max) {
+            let mut items = table.range((bounds.0.map(Slice::from), bounds.1.map(Slice::from)));
+            let Some(first) = items.next() else { continue };
+            min = first.map_err(|error| from_engine(&error.into()))?.key.user_key;
+            max = match items.next_back() {
+                Some(last) => last.map_err(|error| from_engine(&error.into()))?.key.user_key,
+                None => min.clone(),
+            };
         }
         let bytes = table.metadata.file_size as f64;
         total += bytes;
-        inside += bytes * share(range, keys.min(), &max);
+        inside += bytes * share(range, &min, &max);
     }
     // What is not in tables yet is taken to lie like what is.
     // The engine's own sum forgets those that a load has written out.
-    let memtables = state.keyspace.tree.version_memtable_size_sum() as f64;
+    let memtables = keyspace.tree.version_memtable_size_sum() as f64;
     let share = if total > 0.0 { inside / total } else { 1.0 };
-    Ok(((inside + memtables * share) as u64).max(walked.bytes))
+    Ok(inside + memtables * share)
 }
 
 /// Which part of the keys from `min` to `max` is in the range, as if they lay evenly.

@@ -8,14 +8,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use bytes::Bytes;
-use fjall::{Database, Keyspace, PersistMode, Snapshot};
+use fjall::{Database, PersistMode, Snapshot};
 use lazuli_store::{Error, Result};
 
 use crate::error::POISONED;
 use crate::guards::ByKey;
+use crate::keyspaces::Keyspaces;
 
-/// The engine, open, with its one keyspace.
-pub(crate) type Engine = (Database, Keyspace);
+/// The engine, open, with its keyspaces.
+pub(crate) type Engine = (Database, Keyspaces);
 
 /// What readers see: whole batches only, and which guards are known to exist in just that state.
 pub(crate) struct Published {
@@ -26,11 +27,11 @@ pub(crate) struct Published {
 /// Fields are dropped in this order: the lock must outlive the engine.
 pub(crate) struct State {
     published: RwLock<Arc<Published>>,
-    pub(crate) keyspace: Keyspace,
+    pub(crate) keyspaces: Keyspaces,
     pub(crate) db: Database,
     /// The engine's directory.
     pub(crate) folder: PathBuf,
-    /// The store's own key, which no caller may see.
+    /// The key of the marker, which every batch writes.
     pub(crate) marker: Bytes,
     failed: OnceLock<Error>,
     _lock: File,
@@ -38,10 +39,10 @@ pub(crate) struct State {
 
 impl State {
     pub(crate) fn new(engine: Engine, folder: PathBuf, marker: Bytes, lock: File) -> Self {
-        let (db, keyspace) = engine;
+        let (db, keyspaces) = engine;
         let published = Published { snapshot: db.snapshot(), guards: Arc::default() };
         let published = RwLock::new(Arc::new(published));
-        Self { published, keyspace, db, folder, marker, failed: OnceLock::new(), _lock: lock }
+        Self { published, keyspaces, db, folder, marker, failed: OnceLock::new(), _lock: lock }
     }
 
     /// The newest state that holds only whole batches.

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use crate::bulk;
 use crate::committer::Committer;
 use crate::error::{from_engine, from_io};
+use crate::keyspaces::is_data;
 use crate::open::{self, Opened, Recovery};
 use crate::queue::Queue;
 use crate::reader::{EmbeddedTxn, View, check_writes};
@@ -38,11 +39,11 @@ pub struct EmbeddedStore {
 impl EmbeddedStore {
     /// Opens the store at `path`, and creates it if there is none.
     pub fn open(path: impl AsRef<Path>, settings: &Settings) -> Result<Self> {
-        let Opened { state, answered, number, recovery } = open::open(path.as_ref(), settings)?;
+        let Opened { state, answered, last, recovery } = open::open(path.as_ref(), settings)?;
         let state = Arc::new(state);
         let queue = Arc::new(Queue::new());
         let committer =
-            Committer::new(state.clone(), queue.clone(), settings.durability, answered, number);
+            Committer::new(state.clone(), queue.clone(), settings.durability, answered, &last);
         let thread = std::thread::Builder::new()
             .name("lazuli:committer".to_owned())
             .spawn(move || committer.run())
@@ -58,7 +59,7 @@ impl EmbeddedStore {
     /// Reads everything and says what is damaged. Takes as long as reading the whole store does, and blocks.
     pub fn verify(&self) -> Result<Verification> {
         let view = View::newest(&self.state);
-        verify::verify(&self.state.folder, &self.state.keyspace, &view)
+        verify::verify(&self.state.folder, &self.state.keyspaces, &view)
     }
 
     /// Lets what waits be written, then ends the committer.
@@ -94,7 +95,7 @@ impl EmbeddedStore {
     }
 
     async fn write(&self, writes: Vec<Write>) -> Result<()> {
-        check_writes(&self.state, &writes)?;
+        check_writes(&writes)?;
         self.queue.commit(Vec::new(), writes).await
     }
 
@@ -102,9 +103,11 @@ impl EmbeddedStore {
         check_sorted(&items)?;
         let put = |(key, value): &Item| Write::Put(key.clone(), value.clone());
         let writes: Vec<Write> = items.iter().map(put).collect();
-        check_writes(&self.state, &writes)?;
+        check_writes(&writes)?;
         let txn = self.begin(guards.clone()).await?;
-        if writes.iter().map(Write::bytes).sum::<usize>() < LOAD_BYTES_LEAST {
+        // Rows of the shard itself are never many, and could not appear in one moment with tables of another keyspace.
+        let only_data = items.first().is_some_and(|(key, _)| is_data(key));
+        if !only_data || writes.iter().map(Write::bytes).sum::<usize>() < LOAD_BYTES_LEAST {
             return txn.commit(writes).await;
         }
         // A snapshot that waits for a load only holds back the collection of old versions.
@@ -132,11 +135,14 @@ impl EmbeddedStore {
     }
 }
 
-/// Turns the memtable into a table, so that the next start has nothing to replay.
+/// Turns memtables into tables, so that the next start has nothing to replay.
 fn flush(state: &State) -> Result<()> {
     state.check_engine()?;
-    state.keyspace.rotate_memtable().map_err(|error| from_engine(&error))?;
-    while state.keyspace.sealed_memtable_count() > 0 {
+    let keyspaces = state.keyspaces.all().map(|(keyspace, _)| keyspace);
+    for keyspace in keyspaces {
+        keyspace.rotate_memtable().map_err(|error| from_engine(&error))?;
+    }
+    while keyspaces.iter().any(|keyspace| keyspace.sealed_memtable_count() > 0) {
         state.check_engine()?;
         std::thread::sleep(Duration::from_millis(FLUSH_LOOK_MS));
     }

@@ -7,11 +7,12 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use fjall::{AbstractTree, Keyspace};
+use fjall::AbstractTree;
 use lazuli_store::{KeyRange, Result};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::error::from_io;
+use crate::keyspaces::Keyspaces;
 use crate::manifest;
 use crate::reader::View;
 
@@ -34,11 +35,11 @@ pub struct Damage {
     pub what: String,
 }
 
-pub(crate) fn verify(store: &Path, keyspace: &Keyspace, view: &View) -> Result<Verification> {
+pub(crate) fn verify(store: &Path, keyspaces: &Keyspaces, view: &View) -> Result<Verification> {
     let mut found = Verification::default();
-    // The version keeps its tables on disk while we read them, whatever compactions do.
-    let version = keyspace.tree.current_version();
-    for table in version.iter_tables() {
+    // A version keeps its tables on disk while we read them, whatever compactions do.
+    let versions = keyspaces.all().map(|(keyspace, _)| keyspace.tree.current_version());
+    for table in versions.iter().flat_map(|version| version.iter_tables()) {
         let (sum, bytes) = sum_of(&table.path)?;
         found.tables += 1;
         found.table_bytes += bytes;

@@ -2,7 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic is the failure report")]
 
+mod fixture;
+
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
+use fixture::open_again;
 use lazuli_store::{Item, KeyRange, Kind, Store, Write};
 use lazuli_store_embedded::{Durability, EmbeddedStore, Settings};
 
@@ -61,19 +66,6 @@ async fn loads_and_commits_at_once_are_all_there_after_a_restart() {
     }
 }
 
-/// Opens a store that was just let go: a thread that wrote tables for it may end a moment later.
-async fn open_again(folder: &std::path::Path) -> EmbeddedStore {
-    for _ in 0..500 {
-        match EmbeddedStore::open(folder, &settings(Durability::Synced)) {
-            Err(error) if error.code() == "store-locked" => {
-                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-            }
-            opened => return opened.unwrap(),
-        }
-    }
-    panic!("somebody keeps the store locked");
-}
-
 #[tokio::test]
 async fn a_load_is_refused_whole_if_its_guard_goes_while_it_is_written() {
     let folder = tempfile::tempdir().unwrap();
@@ -89,7 +81,7 @@ async fn a_load_is_refused_whole_if_its_guard_goes_while_it_is_written() {
         assert_eq!(loaded.unwrap_err().kind(), Kind::Moved);
         assert_eq!(mark_of(&store, 7).await, None);
     }
-    let store = open_again(folder.path()).await;
+    let store = open_again(folder.path(), &settings(Durability::Synced)).await;
     assert_eq!(mark_of(&store, 7).await, None);
     assert!(store.verify().unwrap().damages.is_empty());
     // A guard that comes with a load is one.
@@ -98,6 +90,57 @@ async fn a_load_is_refused_whole_if_its_guard_goes_while_it_is_written() {
     store.ingest(vec![], items).await.unwrap();
     store.ingest(vec![guard], load(3)).await.unwrap();
     assert_eq!(mark_of(&store, 7).await, Some(3));
+}
+
+/// What a mover does: a chunk in the order of keys, then a row that says how far it has come.
+#[tokio::test]
+async fn rows_of_the_shard_between_loads_make_the_engine_rewrite_nothing() {
+    const CHUNKS: usize = 24;
+    const CHUNK_ITEMS: usize = 2_000;
+    let folder = tempfile::tempdir().unwrap();
+    let tables = || {
+        let entries = std::fs::read_dir(folder.path().join("store/keyspaces/1/tables")).unwrap();
+        entries.map(|entry| entry.unwrap().file_name()).collect::<BTreeSet<_>>()
+    };
+    let progress = |n: usize| Write::Put("\0\0\0\0progress".into(), vec![n as u8; 20_000].into());
+    let mut written = BTreeSet::new();
+    let store = EmbeddedStore::open(folder.path(), &settings(Durability::Synced)).unwrap();
+    for n in 0..CHUNKS {
+        let keys = n * CHUNK_ITEMS..(n + 1) * CHUNK_ITEMS;
+        let items = keys.map(|n| (key(n), Bytes::from(vec![n as u8; 1_000]))).collect();
+        store.ingest(vec![], items).await.unwrap();
+        written.append(&mut tables());
+        commit(&store, vec![progress(n)]).await;
+    }
+    // Closing flushes what is left, and the next start looks for something to merge.
+    store.close().await.unwrap();
+    drop(store);
+    let store = open_again(folder.path(), &settings(Durability::Synced)).await;
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    assert_eq!(written.len(), CHUNKS, "one table of each chunk, and none of anything else");
+    assert_eq!(tables(), written, "what was loaded was written anew");
+    for n in 0..CHUNKS * CHUNK_ITEMS {
+        assert_eq!(mark_of(&store, n).await, Some(n as u8));
+    }
+    assert!(store.verify().unwrap().damages.is_empty());
+}
+
+/// Such rows cannot be loaded, but whoever loads need not know.
+#[tokio::test]
+async fn a_load_with_rows_of_the_shard_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = Bytes::from("\0\0\0\0row");
+    for round in 1..=3u8 {
+        let store = EmbeddedStore::open(folder.path(), &settings(Durability::Synced)).unwrap();
+        let mut items = load(round);
+        items.insert(0, (row.clone(), vec![round].into()));
+        store.ingest(vec![], items).await.unwrap();
+        drop(store);
+        let store = EmbeddedStore::open(folder.path(), &settings(Durability::Synced)).unwrap();
+        assert_eq!(store.snapshot().get(&row).await.unwrap().as_deref(), Some(&[round][..]));
+        assert_eq!(mark_of(&store, 0).await, Some(round));
+        assert_eq!(mark_of(&store, ITEMS - 1).await, Some(round));
+    }
 }
 
 #[tokio::test]

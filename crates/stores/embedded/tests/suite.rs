@@ -1,8 +1,11 @@
 //! The contract of a store, on this one, in both durabilities; and what is this store's own to promise.
 
+#![allow(clippy::unwrap_used, reason = "a panic is the failure report")]
+
 use std::sync::Arc;
 
-use lazuli_store::{Kind, Store, Write};
+use bytes::Bytes;
+use lazuli_store::{Direction, KeyRange, Kind, PageLimit, Reader, Store, Write};
 use lazuli_store_embedded::{Durability, EmbeddedStore, Settings};
 
 fn settings(durability: Durability) -> Settings {
@@ -104,4 +107,71 @@ async fn keys_that_cannot_be_are_refused() {
     let txn = store.begin(vec![]).await.unwrap();
     let refused = txn.commit(vec![Write::Put("".into(), "x".into())]).await.unwrap_err();
     assert_eq!((refused.kind(), refused.code()), (Kind::Invalid, "key-empty"));
+}
+
+/// Keys on both sides of the one at which the store divides them, which no caller may notice.
+#[tokio::test]
+async fn rows_of_the_shard_and_of_its_users_are_one_row_of_keys() {
+    let keys: [&[u8]; 12] = [
+        b"\0",
+        b"\0\0",
+        b"\0\0\0",
+        b"\0\0\0\0",
+        b"\0\0\0\0\x04a",
+        b"\0\0\0\0\xff\xff",
+        b"\0\0\0\x01",
+        b"\0\0\0\x01\0",
+        b"\0\x01",
+        b"a",
+        b"\xff\xff\xff\xfflazuli-commit\0",
+        b"\xff\xff\xff\xff\xff",
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0..3u8 {
+        let store = EmbeddedStore::open(folder.path(), &Settings::default()).unwrap();
+        if round == 0 {
+            let puts = keys.iter().map(|key| Write::Put(Bytes::from_static(key), "x".into()));
+            store.begin(vec![]).await.unwrap().commit(puts.collect()).await.unwrap();
+        }
+        let snapshot = store.snapshot();
+        for (n, start) in keys.iter().enumerate() {
+            assert!(snapshot.get(start).await.unwrap().is_some());
+            assert!(store.begin(vec![Bytes::from_static(start)]).await.is_ok());
+            for (m, end) in keys.iter().enumerate().skip(n) {
+                let range = KeyRange::new(*start, Some(Bytes::from_static(end)));
+                assert_range(&*snapshot, &range, &keys[n..m]).await;
+                let bytes: usize = keys[n..m].iter().map(|key| key.len() + 1).sum();
+                assert_eq!(store.size(&range).await.unwrap(), bytes as u64);
+            }
+            assert_range(&*snapshot, &KeyRange::new(*start, None), &keys[n..]).await;
+        }
+        assert_range(&*snapshot, &KeyRange::all(), &keys).await;
+        assert_eq!(store.verify().unwrap().items, keys.len() as u64);
+        // The last look is at tables, those before at memtables.
+        if round == 1 {
+            store.close().await.unwrap();
+        }
+    }
+    let store = EmbeddedStore::open(folder.path(), &Settings::default()).unwrap();
+    assert_eq!(store.delete_range(&KeyRange::all(), 5).await.unwrap(), 5);
+    assert_range(&*store.snapshot(), &KeyRange::all(), &keys[5..]).await;
+    assert_eq!(store.delete_range(&KeyRange::all(), 100).await.unwrap(), keys.len() - 5);
+    assert_range(&*store.snapshot(), &KeyRange::all(), &[]).await;
+}
+
+/// In both directions, in one page and in pages of one.
+async fn assert_range(reader: &dyn Reader, range: &KeyRange, expected: &[&[u8]]) {
+    let mut backward: Vec<&[u8]> = expected.to_vec();
+    backward.reverse();
+    for (direction, expected) in
+        [(Direction::Forward, expected), (Direction::Backward, &backward[..])]
+    {
+        let page = reader.scan(range, direction, PageLimit::MAX).await.unwrap();
+        let found: Vec<&[u8]> = page.items.iter().map(|(key, _)| &key[..]).collect();
+        assert_eq!((&found[..], page.more), (expected, false), "{range:?}, {direction:?}");
+        let page = reader.scan(range, direction, PageLimit::items(1)).await.unwrap();
+        let first: Vec<&[u8]> = page.items.iter().map(|(key, _)| &key[..]).collect();
+        let taken = expected.len().min(1);
+        assert_eq!((&first[..], page.more), (&expected[..taken], expected.len() > 1));
+    }
 }

@@ -18,10 +18,8 @@ use std::io::{ErrorKind, Read};
 use lazuli_store::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::keyspaces::{DATA, OWN};
 use crate::marker::{self, Marker};
-
-/// The engine numbers keyspaces from 1, and there is but one.
-pub(super) const KEYSPACE_ID: u64 = 1;
 
 const START: u8 = 1;
 const ITEM: u8 = 2;
@@ -85,6 +83,13 @@ pub(super) fn read(source: &mut impl Read, marker_key: &[u8]) -> std::io::Result
     }
 }
 
+/// In which keyspace an item lies, and how long its key and its value are.
+struct ItemHead {
+    keyspace: u64,
+    key_bytes: usize,
+    value_bytes: usize,
+}
+
 struct Reader<'a, R> {
     source: &'a mut R,
     hasher: Xxh3,
@@ -110,8 +115,8 @@ impl<R: Read> Reader<'_, R> {
         }
         let marker = self.marker(marker_key)?;
         for _ in 1..items {
-            let (key, value) = self.item_head()?;
-            self.skip(key + value)?;
+            let head = self.item_head()?;
+            self.skip(head.key_bytes + head.value_bytes)?;
         }
         if self.take()? != [END] {
             return Err(Stop::Damage("the batch has more items than it says"));
@@ -127,8 +132,9 @@ impl<R: Read> Reader<'_, R> {
     }
 
     fn marker(&mut self, marker_key: &[u8]) -> Result<Marker, Stop> {
-        let (key_bytes, value_bytes) = self.item_head()?;
-        if (key_bytes, value_bytes) != (marker_key.len(), marker::VALUE_BYTES) {
+        let ItemHead { keyspace, key_bytes, value_bytes } = self.item_head()?;
+        let marker_head = (OWN.1, marker_key.len(), marker::VALUE_BYTES);
+        if (keyspace, key_bytes, value_bytes) != marker_head {
             return Err(Stop::Damage("the batch does not begin with the store's marker"));
         }
         let mut bytes = vec![0; key_bytes + value_bytes];
@@ -141,8 +147,7 @@ impl<R: Read> Reader<'_, R> {
         }
     }
 
-    /// The lengths of an item's key and value.
-    fn item_head(&mut self) -> Result<(usize, usize), Stop> {
+    fn item_head(&mut self) -> Result<ItemHead, Stop> {
         if self.take()? != [ITEM] {
             return Err(Stop::Damage("the batch has fewer items than it says"));
         }
@@ -156,12 +161,12 @@ impl<R: Read> Reader<'_, R> {
         let stored = usize::try_from(little_endian(&head[16..20])).unwrap_or(usize::MAX);
         let possible = matches!(kind, VALUE | TOMBSTONE)
             && compression == UNCOMPRESSED
-            && keyspace == KEYSPACE_ID
+            && (keyspace == DATA.1 || keyspace == OWN.1)
             && (1..=KEY_BYTES_MAX).contains(&key)
             && value <= VALUE_BYTES_MAX
             && value == stored;
         if possible {
-            Ok((key, value))
+            Ok(ItemHead { keyspace, key_bytes: key, value_bytes: value })
         } else {
             Err(Stop::Damage("an item cannot be what it says"))
         }

@@ -30,8 +30,8 @@ const BUFFER_BYTES: usize = 256 * 1024;
 /// What the journals hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Scan {
-    /// The numbers of the first and the last whole batch.
-    pub(crate) numbers: Option<(u64, u64)>,
+    /// The markers of the first and the last whole batch.
+    pub(crate) ends: Option<(Marker, Marker)>,
     pub(crate) bytes: u64,
     /// Whether the last journal has a torn tail, which must go before the engine sees it.
     pub(crate) torn: Option<Cut>,
@@ -76,8 +76,8 @@ pub(crate) fn scan(folder: &Path, marker_key: &[u8], promised: u64) -> Result<Sc
         let bytes = size.saturating_sub(end.offset);
         scan.torn = Some(Cut { file: path.clone(), offset: end.offset, bytes, what });
     }
-    match (scan.numbers, journals.last()) {
-        (Some((_, last)), Some(path)) if last < promised => {
+    match (scan.ends, journals.last()) {
+        (Some((_, Marker { number: last, .. })), Some(path)) if last < promised => {
             let proof = format!("commit {promised} was answered, the last one here is {last}");
             Err(damaged(path, scan.bytes, "the journal ends too early", &proof))
         }
@@ -154,8 +154,7 @@ fn read_journal(
         }
         offset += batch.bytes;
         scan.bytes += batch.bytes;
-        let number = batch.marker.number;
-        scan.numbers = Some((scan.numbers.map_or(number, |(first, _)| first), number));
+        scan.ends = Some((scan.ends.map_or(batch.marker, |(first, _)| first), batch.marker));
         *last = Some(batch);
     }
 }
