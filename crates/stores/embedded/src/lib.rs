@@ -2,7 +2,7 @@
 //!
 //! Reading order: `layout` (files, lock, format), `queue` and `committer` (how writes become batches), `state` and
 //! `reader` (what readers see), `marker`, `manifest` and `journal` (how a start tells what was never promised from what
-//! was lost), `open` (all of it in order).
+//! was lost), `open` (all of it in order). `writeback` keeps commits quick beside large writes, and nothing needs it.
 //!
 //! Everything lives in one keyspace of the engine: a keyspace that nobody writes to would keep its journals for ever.
 
@@ -22,6 +22,7 @@ mod size;
 mod state;
 mod store;
 mod verify;
+mod writeback;
 
 pub use journal::Cut;
 pub use layout::FORMAT;

@@ -13,6 +13,7 @@ use lazuli_store::{Error, Result};
 
 use crate::error::POISONED;
 use crate::guards::ByKey;
+use crate::writeback::Writeback;
 
 /// The engine, open, with its one keyspace.
 pub(crate) type Engine = (Database, Keyspace);
@@ -28,6 +29,8 @@ pub(crate) struct State {
     published: RwLock<Arc<Published>>,
     pub(crate) keyspace: Keyspace,
     pub(crate) db: Database,
+    /// As long as the engine is open it may write tables.
+    _writeback: Option<Writeback>,
     /// The engine's directory.
     pub(crate) folder: PathBuf,
     /// The store's own key, which no caller may see.
@@ -41,7 +44,9 @@ impl State {
         let (db, keyspace) = engine;
         let published = Published { snapshot: db.snapshot(), guards: Arc::default() };
         let published = RwLock::new(Arc::new(published));
-        Self { published, keyspace, db, folder, marker, failed: OnceLock::new(), _lock: lock }
+        let failed = OnceLock::new();
+        let _writeback = Writeback::start(&folder);
+        Self { published, keyspace, db, _writeback, folder, marker, failed, _lock: lock }
     }
 
     /// The newest state that holds only whole batches.
