@@ -19,6 +19,9 @@ use crate::state::State;
 /// While the engine has this many runs of tables to be merged, loads wait, so that commits do not have to.
 const RUNS_MAX: usize = 12;
 const STALL_LOOK_MS: u64 = 5;
+/// By how much a load gives way to threads that serve requests, where the cores are busy.
+#[cfg(target_os = "linux")]
+const NICENESS: i32 = 10;
 
 /// Tables that are written and wait for their turn. If it is dropped, they are forgotten.
 pub(crate) struct Load {
@@ -45,6 +48,7 @@ pub(crate) async fn write(state: Arc<State>, items: Vec<Item>) -> Result<Load> {
 }
 
 fn run(state: &State, items: Vec<Item>, written: oneshot::Sender<Result<Load>>) {
+    give_way();
     let tables = wait_for_merges(state).and_then(|()| {
         let mut tables =
             state.keyspaces.data.start_ingestion().map_err(|error| from_engine(&error))?;
@@ -70,6 +74,17 @@ fn run(state: &State, items: Vec<Item>, written: oneshot::Sender<Result<Load>>) 
     // Any error here leaves it unknown what is on disk, so it ends the store.
     let _ = answer.send(tables.finish().map_err(|error| state.fail(&error)));
 }
+
+/// Makes this thread, and no other, less urgent.
+#[cfg(target_os = "linux")]
+fn give_way() {
+    // Whoever may not choose runs as before.
+    let _ = rustix::process::nice(NICENESS);
+}
+
+/// Elsewhere it would be the whole process.
+#[cfg(not(target_os = "linux"))]
+fn give_way() {}
 
 fn wait_for_merges(state: &State) -> Result<()> {
     while state.keyspaces.data.tree.l0_run_count() >= RUNS_MAX {

@@ -2,7 +2,8 @@
 //!
 //! Reading order: `layout` (files, lock, format), `keyspaces` (which key lies where), `queue` and `committer` (how writes
 //! become batches), `state` and `reader` (what readers see), `marker`, `manifest` and `journal` (how a start tells what
-//! was never promised from what was lost), `open` (all of it in order).
+//! was never promised from what was lost), `open` (all of it in order). `writeback` keeps commits quick beside
+//! large writes, and nothing needs it.
 
 mod bulk;
 mod committer;
@@ -21,6 +22,7 @@ mod size;
 mod state;
 mod store;
 mod verify;
+mod writeback;
 
 pub use journal::Cut;
 pub use layout::FORMAT;

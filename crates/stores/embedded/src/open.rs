@@ -5,6 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::path::Path;
 
 use bytes::Bytes;
+use fjall::config::BlockSizePolicy;
 use fjall::{AbstractTree, CompressionType, Database, KeyspaceCreateOptions, SeqNo};
 use lazuli_store::{Error, Result};
 
@@ -16,6 +17,10 @@ use crate::manifest;
 use crate::marker::{self, Answered, Marker};
 use crate::settings::{JOURNAL_BYTES_LEAST, Settings};
 use crate::state::{Engine, State};
+
+/// What is read from a table at once. Blocks half as large make loads and scans a third slower; twice as large ones, reads
+/// of single keys a quarter. Taken when a store is created, fixed from then on.
+const BLOCK_BYTES: u32 = 8 * 1024;
 
 pub(crate) struct Opened {
     pub(crate) state: State,
@@ -122,7 +127,11 @@ fn unreadable() -> Error {
 
 fn open_engine(folder: &Path, settings: &Settings) -> Result<Engine> {
     // The committer looks for full memtables: the engine would fill the line of its one worker with requests to do so.
-    let options = || KeyspaceCreateOptions::default().max_memtable_size(u64::MAX);
+    let blocks = BlockSizePolicy::all(BLOCK_BYTES);
+    let options = || {
+        let options = KeyspaceCreateOptions::default().max_memtable_size(u64::MAX);
+        options.data_block_size_policy(blocks.clone())
+    };
     let open = || {
         let db = Database::builder(folder)
             .cache_size(settings.cache_bytes)

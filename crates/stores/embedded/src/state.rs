@@ -14,6 +14,7 @@ use lazuli_store::{Error, Result};
 use crate::error::POISONED;
 use crate::guards::ByKey;
 use crate::keyspaces::Keyspaces;
+use crate::writeback::Writeback;
 
 /// The engine, open, with its keyspaces.
 pub(crate) type Engine = (Database, Keyspaces);
@@ -29,6 +30,8 @@ pub(crate) struct State {
     published: RwLock<Arc<Published>>,
     pub(crate) keyspaces: Keyspaces,
     pub(crate) db: Database,
+    /// As long as the engine is open it may write tables.
+    _writeback: Option<Writeback>,
     /// The engine's directory.
     pub(crate) folder: PathBuf,
     /// The key of the marker, which every batch writes.
@@ -42,7 +45,9 @@ impl State {
         let (db, keyspaces) = engine;
         let published = Published { snapshot: db.snapshot(), guards: Arc::default() };
         let published = RwLock::new(Arc::new(published));
-        Self { published, keyspaces, db, folder, marker, failed: OnceLock::new(), _lock: lock }
+        let failed = OnceLock::new();
+        let _writeback = Writeback::start(&folder);
+        Self { published, keyspaces, db, _writeback, folder, marker, failed, _lock: lock }
     }
 
     /// The newest state that holds only whole batches.
