@@ -145,6 +145,11 @@ pub trait Store: Send + Sync {
     /// may be there.
     fn ingest(&self, guards: Vec<Bytes>, items: Vec<Item>) -> BoxFuture<'_, Result<()>>;
 
+    /// The same for items that come one part after another. A store that cannot take them as they come gathers them.
+    fn load(&self, guards: Vec<Bytes>) -> Box<dyn Loading + '_> {
+        Box::new(Gathered { store: self, guards, items: Vec::new() })
+    }
+
     /// Deletes up to `keys_max` keys of the range, lowest first, and says how many. Durable when answered, atomic for
     /// what it counts. Called again and again until it answers less than `keys_max`.
     fn delete_range<'a>(
@@ -158,6 +163,37 @@ pub trait Store: Send + Sync {
 
     /// Writes out what makes the next start fast. Nothing answered depends on it.
     fn close(&self) -> BoxFuture<'_, Result<()>>;
+}
+
+/// Items on their way into a store, of which nothing is there before the end. Dropped before that, they are forgotten.
+pub trait Loading: Send {
+    /// Takes the next items, which ascend and lie behind all before them.
+    fn add(&mut self, items: Vec<Item>) -> BoxFuture<'_, Result<()>>;
+
+    /// Puts all of them, with the promises of [`Store::ingest`].
+    fn finish<'a>(self: Box<Self>) -> BoxFuture<'a, Result<()>>
+    where
+        Self: 'a;
+}
+
+struct Gathered<'s, S: Store + ?Sized> {
+    store: &'s S,
+    guards: Vec<Bytes>,
+    items: Vec<Item>,
+}
+
+impl<S: Store + ?Sized> Loading for Gathered<'_, S> {
+    fn add(&mut self, mut items: Vec<Item>) -> BoxFuture<'_, Result<()>> {
+        self.items.append(&mut items);
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn finish<'a>(self: Box<Self>) -> BoxFuture<'a, Result<()>>
+    where
+        Self: 'a,
+    {
+        Box::pin(async move { self.store.ingest(self.guards, self.items).await })
+    }
 }
 
 /// Refuses items that cannot be ingested.

@@ -38,6 +38,7 @@ pub const CASES: &[(&str, Case)] = &[
     ("a_large_load_appears_all_at_once_and_is_guarded", |s| {
         Box::pin(a_large_load_appears_all_at_once_and_is_guarded(s))
     }),
+    ("a_load_in_parts_is_one_load", |s| Box::pin(a_load_in_parts_is_one_load(s))),
     ("ingest_refuses_unsorted_items", |s| Box::pin(ingest_refuses_unsorted_items(s))),
     ("a_range_is_deleted_in_slices", |s| Box::pin(a_range_is_deleted_in_slices(s))),
     ("deleting_a_range_counts_more_than_a_page", |s| {
@@ -321,6 +322,54 @@ async fn a_large_load_appears_all_at_once_and_is_guarded(store: Arc<dyn Store>) 
         let too_large = vec![(key(0), Bytes::from(vec![0; VALUE_BYTES_MAX + 1]))];
         let refused = store.ingest(vec![], too_large).await.expect_err("over the limit");
         assert_eq!(refused.kind(), Kind::TooLarge);
+    }
+}
+
+/// Parts of a few bytes, and of more than what stores keep in their common way.
+async fn a_load_in_parts_is_one_load(store: Arc<dyn Store>) {
+    const PARTS: usize = 6;
+    for value_bytes in [10, 2_000] {
+        let part = |number: usize, mark: u8| -> Vec<Item> {
+            let value = Bytes::from(vec![mark; value_bytes]);
+            (number * 500..(number + 1) * 500).map(|n| (key(n), value.clone())).collect()
+        };
+        let first = async || get(&store, &key(0)).await.map(|value| value[0]);
+        let guard = Bytes::from("a-guard");
+        commit(&store, vec![put(guard.clone(), "")]).await;
+        let known = first().await;
+        let mut loading = store.load(vec![guard.clone()]);
+        for number in 0..PARTS {
+            loading.add(part(number, 1)).await.expect("a part");
+        }
+        assert_eq!(first().await, known, "nothing is there before the end");
+        drop(loading);
+        assert_eq!(first().await, known, "nor without one");
+        let mut loading = store.load(vec![guard.clone()]);
+        for number in 0..PARTS {
+            loading.add(part(number, 2)).await.expect("a part");
+            loading.add(vec![]).await.expect("nothing is a part too");
+        }
+        loading.finish().await.expect("all of it");
+        let range = KeyRange::new(key(0), None);
+        let seen = keys_of(&*store.snapshot(), &range, Direction::Forward).await;
+        assert_eq!(seen.len(), PARTS * 500);
+        assert_eq!(first().await, Some(2));
+        let mut loading = store.load(vec![]);
+        loading.add(part(1, 3)).await.expect("a part");
+        let refused = match loading.add(part(0, 3)).await {
+            Ok(()) => loading.finish().await,
+            refused => refused,
+        };
+        assert_eq!(refused.expect_err("not ascending").kind(), Kind::Invalid);
+        let mut loading = store.load(vec![guard.clone()]);
+        loading.add(part(0, 4)).await.expect("a part");
+        commit(&store, vec![Write::Delete(guard.clone())]).await;
+        let refused = match loading.add(part(1, 4)).await {
+            Ok(()) => loading.finish().await,
+            refused => refused,
+        };
+        assert_eq!(refused.expect_err("the guard is gone").kind(), Kind::Moved);
+        assert_eq!(first().await, Some(2));
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use fjall::AbstractTree;
 use lazuli_store::{Error, Item, Result};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc as tokio_mpsc, oneshot};
 
 use crate::error::{from_engine, from_io};
 use crate::state::State;
@@ -19,6 +19,8 @@ use crate::state::State;
 /// While the engine has this many runs of tables to be merged, loads wait, so that commits do not have to.
 const RUNS_MAX: usize = 12;
 const STALL_LOOK_MS: u64 = 5;
+/// Parts that wait to be written. Whoever brings more waits.
+const PARTS_WAITING_MAX: usize = 2;
 /// By how much a load gives way to threads that serve requests, where the cores are busy.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 10;
@@ -38,22 +40,52 @@ impl Load {
     }
 }
 
-/// Writes items, all of which lie in `data`, into tables of their own.
-pub(crate) async fn write(state: Arc<State>, items: Vec<Item>) -> Result<Load> {
-    let (written, is_written) = oneshot::channel();
-    let thread = std::thread::Builder::new().name("lazuli:load".to_owned());
-    let thread = thread.spawn(move || run(&state, items, written));
-    thread.map_err(|error| from_io("the loading thread", &error))?;
-    is_written.await.unwrap_or_else(|_| Err(panicked()))
+/// Tables that are being written. If it is dropped, they are forgotten.
+pub(crate) struct Tables {
+    parts: tokio_mpsc::Sender<Vec<Item>>,
+    is_written: oneshot::Receiver<Result<Load>>,
 }
 
-fn run(state: &State, items: Vec<Item>, written: oneshot::Sender<Result<Load>>) {
+impl Tables {
+    /// Begins to write tables of `data`.
+    pub(crate) fn begin(state: Arc<State>) -> Result<Self> {
+        let (parts, coming) = tokio_mpsc::channel(PARTS_WAITING_MAX);
+        let (written, is_written) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("lazuli:load".to_owned());
+        let thread = thread.spawn(move || run(&state, coming, written));
+        thread.map_err(|error| from_io("the loading thread", &error))?;
+        Ok(Self { parts, is_written })
+    }
+
+    /// Takes items, all of which lie in `data` and behind all before them.
+    pub(crate) async fn add(&mut self, items: Vec<Item>) -> Result<()> {
+        if self.parts.send(items).await.is_ok() {
+            return Ok(());
+        }
+        // The thread has ended before all was there, and says why.
+        let ended = (&mut self.is_written).await.unwrap_or_else(|_| Err(panicked()));
+        Err(ended.err().unwrap_or_else(panicked))
+    }
+
+    pub(crate) async fn finish(self) -> Result<Load> {
+        drop(self.parts);
+        self.is_written.await.unwrap_or_else(|_| Err(panicked()))
+    }
+}
+
+fn run(
+    state: &State,
+    mut coming: tokio_mpsc::Receiver<Vec<Item>>,
+    written: oneshot::Sender<Result<Load>>,
+) {
     give_way();
     let tables = wait_for_merges(state).and_then(|()| {
         let mut tables =
             state.keyspaces.data.start_ingestion().map_err(|error| from_engine(&error))?;
-        for (key, value) in items {
-            tables.write(key, value).map_err(|error| from_engine(&error))?;
+        while let Some(items) = coming.blocking_recv() {
+            for (key, value) in items {
+                tables.write(key, value).map_err(|error| from_engine(&error))?;
+            }
         }
         Ok(tables)
     });

@@ -15,6 +15,7 @@ mod layout;
 mod manifest;
 mod marker;
 mod open;
+mod parts;
 mod queue;
 mod reader;
 mod settings;

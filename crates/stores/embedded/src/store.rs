@@ -8,14 +8,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use lazuli_env::BoxFuture;
 use lazuli_store::limits::COMMIT_BYTES_MAX;
-use lazuli_store::{Error, Item, KeyRange, Reader, Result, Store, Txn, Write, check_sorted};
+use lazuli_store::{Error, Item, KeyRange, Loading, Reader, Result, Store, Txn, Write};
 use tokio::sync::oneshot;
 
-use crate::bulk;
+use crate::bulk::{Load, Tables};
 use crate::committer::Committer;
 use crate::error::{from_engine, from_io};
-use crate::keyspaces::is_data;
 use crate::open::{self, Opened, Recovery};
+use crate::parts::Parts;
 use crate::queue::Queue;
 use crate::reader::{EmbeddedTxn, View, check_writes};
 use crate::settings::Settings;
@@ -23,8 +23,6 @@ use crate::size;
 use crate::state::State;
 use crate::verify::{self, Verification};
 
-/// Less than this is ingested as an ordinary commit: a table of its own costs more than a place in the journal.
-const LOAD_BYTES_LEAST: usize = 1024 * 1024;
 /// How often closing looks whether the last memtable has become a table.
 const FLUSH_LOOK_MS: u64 = 2;
 
@@ -100,20 +98,27 @@ impl EmbeddedStore {
     }
 
     async fn ingest_all(&self, guards: Vec<Bytes>, items: Vec<Item>) -> Result<()> {
-        check_sorted(&items)?;
-        let put = |(key, value): &Item| Write::Put(key.clone(), value.clone());
-        let writes: Vec<Write> = items.iter().map(put).collect();
-        check_writes(&writes)?;
-        let txn = self.begin(guards.clone()).await?;
-        // Rows of the shard itself are never many, and could not appear in one moment with tables of another keyspace.
-        let only_data = items.first().is_some_and(|(key, _)| is_data(key));
-        if !only_data || writes.iter().map(Write::bytes).sum::<usize>() < LOAD_BYTES_LEAST {
-            return txn.commit(writes).await;
-        }
-        // A snapshot that waits for a load only holds back the collection of old versions.
-        drop((txn, writes));
-        let load = bulk::write(self.state.clone(), items).await?;
+        let mut loading = self.load(guards);
+        loading.add(items).await?;
+        loading.finish().await
+    }
+
+    pub(crate) fn write_tables(&self) -> Result<Tables> {
+        Tables::begin(self.state.clone())
+    }
+
+    pub(crate) async fn put_tables(&self, guards: Vec<Bytes>, load: Load) -> Result<()> {
         self.queue.load(guards, load).await
+    }
+
+    pub(crate) fn has_guards(&self, guards: &[Bytes]) -> Result<View> {
+        let view = View::newest(&self.state);
+        for guard in guards {
+            if !view.has_guard(guard)? {
+                return Err(Error::moved("the guard of this transaction is gone"));
+            }
+        }
+        Ok(view)
     }
 
     async fn delete_keys(&self, range: &KeyRange, keys_max: usize) -> Result<usize> {
@@ -162,12 +167,7 @@ impl Store for EmbeddedStore {
 
     fn begin(&self, guards: Vec<Bytes>) -> BoxFuture<'_, Result<Box<dyn Txn>>> {
         let begin = || {
-            let view = View::newest(&self.state);
-            for guard in &guards {
-                if !view.has_guard(guard)? {
-                    return Err(Error::moved("the guard of this transaction is gone"));
-                }
-            }
+            let view = self.has_guards(&guards)?;
             let txn: Box<dyn Txn> =
                 Box::new(EmbeddedTxn { view, guards, queue: self.queue.clone() });
             Ok(txn)
@@ -177,6 +177,10 @@ impl Store for EmbeddedStore {
 
     fn ingest(&self, guards: Vec<Bytes>, items: Vec<Item>) -> BoxFuture<'_, Result<()>> {
         Box::pin(self.ingest_all(guards, items))
+    }
+
+    fn load(&self, guards: Vec<Bytes>) -> Box<dyn Loading + '_> {
+        Box::new(Parts::new(self, guards))
     }
 
     fn delete_range<'a>(

@@ -73,9 +73,11 @@ async fn a_load_is_refused_whole_if_its_guard_goes_while_it_is_written() {
     {
         let store = EmbeddedStore::open(folder.path(), &settings(Durability::Synced)).unwrap();
         commit(&store, vec![Write::Put(guard.clone(), Bytes::new())]).await;
+        // So much that its tables are not written before the other commit is in the line.
+        let much = (0..20 * ITEMS).map(|n| (key(n), Bytes::from(vec![1; 1_000]))).collect();
         let (loaded, ()) = tokio::join!(
             biased;
-            store.ingest(vec![guard.clone()], load(1)),
+            store.ingest(vec![guard.clone()], much),
             commit(&store, vec![Write::Delete(guard.clone())]),
         );
         assert_eq!(loaded.unwrap_err().kind(), Kind::Moved);

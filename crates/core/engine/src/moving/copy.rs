@@ -1,8 +1,8 @@
 //! Copying what the partition holds, in the order of its keys, chunk by chunk.
 //!
 //! Each page is read from a snapshot of its own. What changes behind it meanwhile is written down on the source, and
-//! brought over by the passes that follow. While the target takes one chunk, the one before it is read back and compared
-//! with what was sent, and the next one is read. What has been read back is written down as copied.
+//! brought over by the passes that follow. While one chunk is on its way, page by page, the one before it is read back and
+//! compared with what was sent. What has been read back is written down as copied.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -22,20 +22,13 @@ use crate::item::{Item, ItemKey, keys_of};
 use crate::join::yield_now;
 use crate::tx::expiry_key;
 
-/// What one load of the target holds at most. Two of them are in memory. After a crash two are copied again.
+/// What one load of the target holds at most, but for the last page. After a crash two of them are copied again.
 const CHUNK_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// What one load holds at least, however slow the copy is to be, if there is as much.
 const CHUNK_BYTES_LEAST: usize = 1024 * 1024;
 /// What is read at once: others have their turn in between.
 const PAGE: PageLimit = PageLimit { items: 4_096, bytes: 1024 * 1024 };
-/// A stretch of rows as the target gets them.
-#[derive(Default)]
-struct Chunk {
-    rows: Vec<lazuli_store::Item>,
-    sent: Sent,
-}
-
-/// What is remembered of a chunk until it was read back.
+/// What is remembered of a chunk of rows until it was read back.
 #[derive(Default)]
 struct Sent {
     /// The last key that was read.
@@ -48,12 +41,12 @@ struct Sent {
     sum: Sum,
 }
 
-impl Chunk {
+impl Sent {
     /// Notes that the rows of a key-ordered space up to `end` are in this chunk. Pages of one space follow each other.
     fn cover(&mut self, start: Bytes, end: Option<Bytes>) {
-        match self.sent.covered.last_mut().filter(|last| last.end.as_ref() == Some(&start)) {
+        match self.covered.last_mut().filter(|last| last.end.as_ref() == Some(&start)) {
             Some(last) => last.end = end,
-            None => self.sent.covered.push(KeyRange::new(start, end)),
+            None => self.covered.push(KeyRange::new(start, end)),
         }
     }
 }
@@ -68,29 +61,28 @@ impl Mover<'_> {
         let began = self.engine.env.clock.uptime();
         let bytes_before = self.progress.bytes;
         let mut left = self.left_to_copy().await?;
-        let mut next = self.read_chunk(&mut left).await?;
-        let mut sent = None;
-        while let Some(Chunk { rows, sent: sending }) = next {
+        let mut before = None;
+        while !left.is_empty() {
             if let Some(stop) = self.look().await? {
                 if stop.is_none() {
-                    self.read_back(sent.as_ref()).await?;
-                    self.note_copied(sent).await?;
+                    self.read_back(before.as_ref()).await?;
+                    self.note_copied(before).await?;
                 }
                 return Ok(Some(stop));
             }
-            let (loaded, read) = tokio::join!(biased; self.load(rows), async {
-                self.read_back(sent.as_ref()).await?;
-                self.read_chunk(&mut left).await
-            });
-            loaded?;
-            next = read?;
-            self.note_copied(sent).await?;
-            sent = Some(sending);
+            let (sent, same) = tokio::join!(biased;
+                self.send_chunk(&mut left),
+                self.read_back(before.as_ref()),
+            );
+            let sent = sent?;
+            same?;
+            self.note_copied(before).await?;
+            before = Some(sent);
             self.throttle(began, bytes_before).await;
         }
-        self.read_back(sent.as_ref()).await?;
+        self.read_back(before.as_ref()).await?;
         self.progress.is_copied = true;
-        self.note_copied(sent).await?;
+        self.note_copied(before).await?;
         self.throttle(began, bytes_before).await;
         Ok(None)
     }
@@ -114,7 +106,7 @@ impl Mover<'_> {
 
     /// Writes down that a chunk is on the target.
     async fn note_copied(&mut self, sent: Option<Sent>) -> Result<()> {
-        if let Some(Sent { last, items, bytes, sum, .. }) = sent {
+        if let Some(Sent { last, items, bytes, sum, .. }) = sent.filter(|it| !it.last.is_empty()) {
             self.engine.moves.counters.bytes.fetch_add(bytes, Ordering::Relaxed);
             self.progress.copied_to = last;
             self.progress.items += items;
@@ -174,9 +166,11 @@ impl Mover<'_> {
         Ok(())
     }
 
-    /// The next rows to be copied; none behind the last.
-    async fn read_chunk(&self, left: &mut VecDeque<KeyRange>) -> Result<Option<Chunk>> {
-        let mut chunk = Chunk::default();
+    /// Puts the next rows on the target, unless another one leads the move.
+    async fn send_chunk(&self, left: &mut VecDeque<KeyRange>) -> Result<Sent> {
+        let guard = LocalMap::arrival_guard(self.moving.number, self.moving.epoch);
+        let mut loading = self.target.store.load(vec![guard]);
+        let mut sent = Sent::default();
         let mut expiries = Vec::new();
         while let Some(keys) = left.front_mut() {
             if keys.is_empty() {
@@ -188,55 +182,53 @@ impl Mover<'_> {
             let is_key_ordered = start[PREFIX_BYTES - 1] != Space::CHANGES.0;
             if let Some((last, _)) = page.items.last() {
                 keys.start = after_key(last);
-                chunk.sent.last = last.clone();
-                self.take(&mut chunk, &mut expiries, page.items).await?;
+                sent.last = last.clone();
             }
             let end = if page.more { Some(keys.start.clone()) } else { keys.end.clone() };
             if !page.more {
                 left.pop_front();
             }
             if is_key_ordered {
-                chunk.cover(start, end);
+                sent.cover(start, end);
             }
-            if chunk.sent.bytes >= self.chunk_bytes() as u64 {
+            let rows = self.take(&mut sent, &mut expiries, page.items).await?;
+            loading.add(rows).await.map_err(refused)?;
+            if sent.bytes >= self.chunk_bytes() as u64 {
                 break;
             }
             yield_now().await;
         }
-        if chunk.sent.last.is_empty() {
-            return Ok(None);
-        }
-        if !expiries.is_empty() {
-            // Of one space and, mostly, of all kinds of times.
-            chunk.rows.append(&mut expiries);
-            chunk.rows.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        }
-        Ok(Some(chunk))
+        // Their space lies behind all others.
+        expiries.sort_unstable_by(|a: &lazuli_store::Item, b| a.0.cmp(&b.0));
+        loading.add(expiries).await.map_err(refused)?;
+        loading.finish().await.map_err(refused)?;
+        Ok(sent)
     }
 
-    /// Adds the rows of a page to a chunk, and to the other list those of the expiry space that stand for them.
+    /// The rows of a page that are to be sent. Those of the expiry space that stand for them go to the other list.
     async fn take(
         &self,
-        chunk: &mut Chunk,
+        sent: &mut Sent,
         expiries: &mut Vec<lazuli_store::Item>,
         page: Vec<lazuli_store::Item>,
-    ) -> Result<()> {
+    ) -> Result<Vec<lazuli_store::Item>> {
+        let mut rows = Vec::with_capacity(page.len());
         for (key, value) in page {
             if key[PREFIX_BYTES - 1] == Space::CHANGES.0 {
                 if !is_by_time_in(&key, &self.moving.routes) {
                     continue;
                 }
             } else {
-                chunk.sent.sum.add(&key, &value);
+                sent.sum.add(&key, &value);
                 if let Some(expiry) = self.expiry_of(&key, value.clone()).await? {
                     expiries.push(expiry);
                 }
             }
-            chunk.sent.items += 1;
-            chunk.sent.bytes += (key.len() + value.len()) as u64;
-            chunk.rows.push((key, value));
+            sent.items += 1;
+            sent.bytes += (key.len() + value.len()) as u64;
+            rows.push((key, value));
         }
-        Ok(())
+        Ok(rows)
     }
 
     /// A copy that is to be slow goes in small steps.
@@ -248,12 +240,6 @@ impl Mover<'_> {
                 quarter.clamp(CHUNK_BYTES_LEAST, CHUNK_BYTES_MAX)
             }
         }
-    }
-
-    /// Puts rows on the target, unless another one leads the move.
-    async fn load(&self, rows: Vec<lazuli_store::Item>) -> Result<()> {
-        let guard = LocalMap::arrival_guard(self.moving.number, self.moving.epoch);
-        self.target.store.ingest(vec![guard], rows).await.map_err(refused)
     }
 
     /// The row of the expiry space that stands for an item, if it expires.

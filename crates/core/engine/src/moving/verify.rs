@@ -10,8 +10,8 @@ use std::ops::ControlFlow;
 use bytes::Bytes;
 use lazuli_shardmap::Move;
 use lazuli_shardmap::layout::Space;
-use lazuli_store::crc64::Crc64;
 use lazuli_store::{Direction, KeyRange, PageLimit, Reader, Result, after_key};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::mover::Mover;
 use crate::item::keys_of;
@@ -34,16 +34,13 @@ pub(super) struct Sum {
 
 impl Sum {
     pub(super) fn add(&mut self, key: &[u8], value: &[u8]) {
-        let mut sum = Crc64::default();
-        sum.update(key);
-        self.add_value(sum, key, value);
+        self.add_value(xxh3_64(key), key, value);
     }
 
-    fn add_value(&mut self, mut key_sum: Crc64, key: &[u8], value: &[u8]) {
-        key_sum.update(value);
+    fn add_value(&mut self, key_sum: u64, key: &[u8], value: &[u8]) {
         self.items += 1;
         self.bytes += (key.len() + value.len()) as u64;
-        self.sum = self.sum.wrapping_add(key_sum.sum());
+        self.sum = self.sum.wrapping_add(xxh3_64_with_seed(value, key_sum));
     }
 
     /// Adds all rows of a range.
@@ -90,9 +87,8 @@ async fn sums(reader: &dyn Reader, moving: &Move) -> Result<Vec<Sum>> {
     for space in Space::KEY_ORDERED {
         let keys = keys_of(moving.container, *space, &moving.routes);
         each(reader, keys, |key, value| {
-            let mut sum = Crc64::default();
-            sum.update(key);
-            let bucket = (sum.sum() % BUCKETS as u64) as usize;
+            let sum = xxh3_64(key);
+            let bucket = (sum % BUCKETS as u64) as usize;
             found[bucket].add_value(sum, key, value);
         })
         .await?;
