@@ -99,7 +99,7 @@ pub async fn run(folder: &Path, size: Size) -> Result<Report> {
     if size.rounds == 0 {
         return Ok(report);
     }
-    let world = Arc::new(World::open(&folder.join("move")).await?);
+    let world = Arc::new(World::open(&folder.join("move"), size.rounds + 1).await?);
     world.fill(size.bytes).await?;
     world.engine.start();
     let file = folder.join("plain");

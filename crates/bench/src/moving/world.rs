@@ -1,4 +1,4 @@
-//! An engine with a catalog and two shards, each in a store of its own, and one container of one partition.
+//! An engine with a catalog and some shards, each in a store of its own, and one container of one partition.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -45,7 +45,8 @@ impl Transaction for Put {
 }
 
 impl World {
-    pub(super) async fn open(folder: &Path) -> Result<Self> {
+    /// The partition is on the first shard.
+    pub(super) async fn open(folder: &Path, shards: usize) -> Result<Self> {
         std::fs::create_dir_all(folder).map_err(|error| Error::internal("folder", error))?;
         let settings = crate::store::settings(Durability::Synced);
         let catalog = Arc::new(EmbeddedStore::open(folder.join("catalog"), &settings)?);
@@ -53,14 +54,15 @@ impl World {
         let behind = Behind::start().map_err(|error| Error::internal("no-threads", error))?;
         let engine = Engine::on(behind.env(), Settings::default(), catalog).await?;
         let mut stores = Vec::new();
-        for name in ["one", "two"] {
+        for number in 1..=shards {
+            let name = format!("shard-{number}");
             let new = NewShard {
-                name: name.into(),
-                location: name.into(),
+                name: name.clone(),
+                location: name.clone(),
                 region: String::new(),
                 labels: Default::default(),
             };
-            let store = Arc::new(EmbeddedStore::open(folder.join(name), &settings)?);
+            let store = Arc::new(EmbeddedStore::open(folder.join(&name), &settings)?);
             engine.add_shard(&new, store.clone()).await?;
             stores.push(store);
         }
@@ -72,7 +74,7 @@ impl World {
             placement: vec![],
             policies: Policies::default(),
             cuts: Cuts::At(vec![]),
-            shards: vec![],
+            shards: vec![engine.shards().all()[0].id],
         };
         let container = engine.manager().create_container(&new).await?;
         let load = Load::new(1);
@@ -99,7 +101,7 @@ impl World {
         let shard = self.partitions().await?[0].shard;
         let all = self.engine.shards().all();
         let at = all.iter().position(|live| live.id == shard);
-        Ok(self.stores[at.expect("the partition is on one of the two")].clone())
+        Ok(self.stores[at.expect("the partition is on one of them")].clone())
     }
 
     /// Fills the partition with so many bytes of entities, past the engine, and lets it count them.
@@ -147,12 +149,12 @@ impl World {
         self.engine.write(self.container.id, key.route(), put).await
     }
 
-    /// Begins to move the partition to the other shard.
+    /// Begins to move the partition to the next shard, which has never had anything of it.
     pub(super) async fn begin_move(&self, options: MoveOptions) -> Result<Move> {
         let partition = self.partitions().await?[0].clone();
         let all = self.engine.shards().all();
-        let other = all.iter().map(|live| live.id).find(|id| *id != partition.shard);
-        let other = other.expect("there are two shards");
-        self.engine.move_partition(partition.id, other, options).await
+        let at = all.iter().position(|live| live.id == partition.shard);
+        let next = at.and_then(|at| all.get(at + 1)).expect("there are shards for every move");
+        self.engine.move_partition(partition.id, next.id, options).await
     }
 }

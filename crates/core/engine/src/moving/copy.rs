@@ -1,8 +1,8 @@
 //! Copying what the partition holds, in the order of its keys, chunk by chunk.
 //!
 //! Each page is read from a snapshot of its own. What changes behind it meanwhile is written down on the source, and
-//! brought over by the passes that follow. While one chunk is on its way, page by page, the one before it is read back and
-//! compared with what was sent. What has been read back is written down as copied.
+//! brought over by the passes that follow. While one chunk is on its way, page by page, the target puts the one before it,
+//! and the one before that is read back and compared with what was sent. What has been read back is written down as copied.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use bytes::Bytes;
 use lazuli_shardmap::Move;
 use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
 use lazuli_shardmap::local::LocalMap;
-use lazuli_store::{Direction, KeyRange, PageLimit, Result, Write, after_key};
+use lazuli_store::{Direction, KeyRange, Loading, PageLimit, Result, Store, Write, after_key};
 
 use super::mover::{Mover, refused};
 use super::status;
@@ -22,7 +22,7 @@ use crate::item::{Item, ItemKey, keys_of};
 use crate::join::yield_now;
 use crate::tx::expiry_key;
 
-/// What one load of the target holds at most, but for the last page. After a crash two of them are copied again.
+/// What one load of the target holds at most, but for the last page. After a crash up to three are copied again.
 const CHUNK_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// What one load holds at least, however slow the copy is to be, if there is as much.
 const CHUNK_BYTES_LEAST: usize = 1024 * 1024;
@@ -39,6 +39,19 @@ struct Sent {
     /// The stretches of key-ordered spaces that it covers, and what they hold.
     covered: Vec<KeyRange>,
     sum: Sum,
+}
+
+/// A chunk of which all rows are on their way.
+struct Sending<'s> {
+    loading: Box<dyn Loading + 's>,
+    sent: Sent,
+}
+
+/// Lets a chunk be put, unless another one leads the move by now.
+async fn finish(sending: Option<Sending<'_>>) -> Result<Option<Sent>> {
+    let Some(Sending { loading, sent }) = sending else { return Ok(None) };
+    loading.finish().await.map_err(refused)?;
+    Ok(Some(sent))
 }
 
 impl Sent {
@@ -61,30 +74,42 @@ impl Mover<'_> {
         let began = self.engine.env.clock.uptime();
         let bytes_before = self.progress.bytes;
         let mut left = self.left_to_copy().await?;
-        let mut before = None;
+        let target = self.target.clone();
+        // What was sent last, and what the target has put, but was not read back yet.
+        let (mut sent, mut put) = (None, None);
         while !left.is_empty() {
             if let Some(stop) = self.look().await? {
                 if stop.is_none() {
-                    self.read_back(before.as_ref()).await?;
-                    self.note_copied(before).await?;
+                    self.end_chunks(sent, put).await?;
                 }
                 return Ok(Some(stop));
             }
-            let (sent, same) = tokio::join!(biased;
-                self.send_chunk(&mut left),
-                self.read_back(before.as_ref()),
+            let (next, finished, same) = tokio::join!(biased;
+                self.send_chunk(&*target.store, &mut left),
+                finish(sent),
+                self.read_back(put.as_ref()),
             );
-            let sent = sent?;
             same?;
-            self.note_copied(before).await?;
-            before = Some(sent);
+            self.note_copied(put).await?;
+            put = finished?;
+            sent = Some(next?);
             self.throttle(began, bytes_before).await;
         }
-        self.read_back(before.as_ref()).await?;
+        self.end_chunks(sent, put).await?;
         self.progress.is_copied = true;
-        self.note_copied(before).await?;
+        self.write(vec![]).await?;
         self.throttle(began, bytes_before).await;
         Ok(None)
+    }
+
+    /// Lets what is under way arrive, and writes it down.
+    async fn end_chunks(&mut self, sent: Option<Sending<'_>>, put: Option<Sent>) -> Result<()> {
+        let (finished, same) = tokio::join!(biased; finish(sent), self.read_back(put.as_ref()));
+        same?;
+        self.note_copied(put).await?;
+        let put = finished?;
+        self.read_back(put.as_ref()).await?;
+        self.note_copied(put).await
     }
 
     /// Fails with `move-differs` unless the target holds what was sent to it.
@@ -113,10 +138,9 @@ impl Mover<'_> {
             self.progress.bytes += bytes;
             self.progress.held.items += sum.items;
             self.progress.held.bytes += sum.bytes;
-        } else if !self.progress.is_copied {
-            return Ok(());
+            self.write(vec![]).await?;
         }
-        self.write(vec![]).await
+        Ok(())
     }
 
     /// The ranges of keys that are still to be copied, in order.
@@ -166,10 +190,14 @@ impl Mover<'_> {
         Ok(())
     }
 
-    /// Puts the next rows on the target, unless another one leads the move.
-    async fn send_chunk(&self, left: &mut VecDeque<KeyRange>) -> Result<Sent> {
+    /// Sends the next rows to the target.
+    async fn send_chunk<'s>(
+        &self,
+        target: &'s dyn Store,
+        left: &mut VecDeque<KeyRange>,
+    ) -> Result<Sending<'s>> {
         let guard = LocalMap::arrival_guard(self.moving.number, self.moving.epoch);
-        let mut loading = self.target.store.load(vec![guard]);
+        let mut loading = target.load(vec![guard]);
         let mut sent = Sent::default();
         let mut expiries = Vec::new();
         while let Some(keys) = left.front_mut() {
@@ -201,8 +229,7 @@ impl Mover<'_> {
         // Their space lies behind all others.
         expiries.sort_unstable_by(|a: &lazuli_store::Item, b| a.0.cmp(&b.0));
         loading.add(expiries).await.map_err(refused)?;
-        loading.finish().await.map_err(refused)?;
-        Ok(sent)
+        Ok(Sending { loading, sent })
     }
 
     /// The rows of a page that are to be sent. Those of the expiry space that stand for them go to the other list.
