@@ -35,7 +35,7 @@ pub struct TurnedClock {
 }
 
 impl TurnedClock {
-    pub fn turn(&self, time: Duration) {
+    fn turn(&self, time: Duration) {
         self.ahead_ms.fetch_add(time.as_millis() as u64, Ordering::Relaxed);
     }
 
