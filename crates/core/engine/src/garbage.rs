@@ -15,8 +15,6 @@ use crate::shard::LiveShard;
 const SLICE_KEYS: usize = 250;
 /// Keys that are looked through at once.
 const PAGE_KEYS: usize = 1_000;
-/// After a slice, so many times as long as it took is left to others.
-const REST_TIMES: u32 = 1;
 
 impl Engine {
     /// Deletes all garbage of the shards that answer, and says how many keys that were. The first error is answered once
@@ -74,7 +72,8 @@ pub(crate) async fn clean_keys(
             let txn = shard.store.begin(vec![guard.clone()]).await?;
             txn.commit(slice.iter().cloned().map(Write::Delete).collect()).await?;
             deleted += slice.len();
-            clock.sleep(clock.uptime().saturating_sub(began) * REST_TIMES).await;
+            // As long as it took is left to others.
+            clock.sleep(clock.uptime().saturating_sub(began)).await;
         }
         if !more {
             return Ok(deleted);

@@ -28,6 +28,7 @@ const CHUNK_BYTES_MAX: usize = 32 * 1024 * 1024;
 const CHUNK_BYTES_LEAST: usize = 1024 * 1024;
 /// What is read at once: others have their turn in between.
 const PAGE: PageLimit = PageLimit { items: 4_096, bytes: 1024 * 1024 };
+
 /// What is remembered of a chunk of rows until it was read back.
 #[derive(Default)]
 struct Sent {
