@@ -41,3 +41,10 @@ fn nothing_stays_written_down_for_a_move_that_was_called_off() {
 fn who_has_lost_the_lead_calls_nothing_damaged() {
     holds("map_changes", 3_212);
 }
+
+/// Whoever took over a move after its copy had seen no commit, so it predicted that writers would not have to wait, fenced
+/// them for longer than the move allowed, let them go, and predicted the same again.
+#[test]
+fn a_fence_that_stood_in_vain_is_not_set_again_and_again() {
+    holds("stops_transactions", 1_000_506);
+}

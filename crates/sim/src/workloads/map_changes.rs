@@ -29,6 +29,8 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// How often is looked before a move is called off.
 const PATIENCE: u64 = 2_000;
+/// When a client that leads moves itself hangs up.
+const MEDDLE_TIME_MAX: Duration = Duration::from_secs(20);
 
 pub struct MapChanges {
     cluster: Cluster,
@@ -216,7 +218,14 @@ async fn meddle(client: &Client) -> Found {
         }),
         _ => Box::new(|engine| Box::pin(async move { engine.run_moves().await })),
     };
-    client.ask("meddle with a move", request).await.map(|_| ())
+    let meddled = client.ask("meddle with a move", request);
+    // A move whose writers would have to wait for longer than it allows is led for as long as anybody waits for it.
+    let patience = client.cluster.world.sleep(MEDDLE_TIME_MAX);
+    tokio::select! {
+        biased;
+        meddled = meddled => meddled.map(|_| ()),
+        () = patience => Ok(()),
+    }
 }
 
 /// Lets every move come to its end. One whose writers would have to wait for longer than it allows is called off.

@@ -9,6 +9,7 @@ use lazuli_shardmap::Move;
 use lazuli_shardmap::local::LocalMap;
 use lazuli_store::{Error, Result, Write};
 
+use super::pass::Pass;
 use super::status::{self, MoveStatus, Phase, Progress};
 use crate::engine::Engine;
 use crate::shard::LiveShard;
@@ -27,8 +28,10 @@ pub(super) struct Mover<'a> {
     pub(super) target: Arc<LiveShard>,
     pub(super) progress: Progress,
     pub(super) status: &'a Arc<Mutex<MoveStatus>>,
-    /// How long a commit on the target took, lately.
+    /// How long a commit on the target took, lately. Nothing until there was one.
     pub(super) commit_time: Duration,
+    /// For how long a fence stood in vain, lately.
+    vain_time: Duration,
 }
 
 /// How a look at the catalog's row ended.
@@ -49,8 +52,8 @@ impl<'a> Mover<'a> {
         let target = engine.shards.get(moving.target)?;
         let row = target.store.snapshot().get(&LocalMap::progress_key(moving.number)).await?;
         let progress = row.map(Progress::decode).transpose()?.unwrap_or_default();
-        let commit_time = Duration::ZERO;
-        Ok(Self { engine, moving, source, target, progress, status, commit_time })
+        let (commit_time, vain_time) = (Duration::ZERO, Duration::ZERO);
+        Ok(Self { engine, moving, source, target, progress, status, commit_time, vain_time })
     }
 
     /// Leads the move until the target owns the partition, or until it was called off: the move as it is then. None if it
@@ -88,26 +91,33 @@ impl<'a> Mover<'a> {
                 self.verify(&*pass.snapshot).await?;
                 continue;
             }
-            let predicted = pass.time * 2 + self.commit_time * COMMITS_OF_A_PAUSE;
+            if self.predict(&pass).await? <= self.pause_limit()
+                && let Some(arrived) = self.fence_and_commit().await?
             {
-                let mut status = status::lock(self.status);
-                status.lag = pass.changes;
-                status.pause_predicted = Some(predicted);
-            }
-            if predicted > self.pause_limit() {
-                self.engine.env.clock.sleep(breather).await;
-                breather = (breather * 2).min(BREATHER_MAX);
-                // Where nobody writes, passes commit nothing: only this tells that commits are quick again.
-                self.write(vec![]).await?;
-                continue;
-            }
-            if let Some(arrived) = self.fence_and_commit().await? {
                 return Ok(Some(arrived));
             }
-            // Writers that have just waited in vain are not to do so again at once.
+            // Writers that have just waited in vain, or would have to wait for too long, are let go for a while.
             self.engine.env.clock.sleep(breather).await;
             breather = (breather * 2).min(BREATHER_MAX);
+            // Where nobody writes, passes commit nothing: only this tells that commits are quick again.
+            self.write(vec![]).await?;
         }
+    }
+
+    /// For how long writers would have to wait if the fence were set now.
+    async fn predict(&mut self, pass: &Pass) -> Result<Duration> {
+        if self.commit_time.is_zero() {
+            // Whoever takes over after the copy has committed nothing yet.
+            self.write(vec![]).await?;
+        }
+        let judged = pass.time * 2 + self.commit_time * COMMITS_OF_A_PAUSE;
+        let predicted = judged.max(self.vain_time);
+        // It tells less and less, so that the fence is tried again.
+        self.vain_time = self.vain_time * 3 / 4;
+        let mut status = status::lock(self.status);
+        status.lag = pass.changes;
+        status.pause_predicted = Some(predicted);
+        Ok(predicted)
     }
 
     /// Reads the catalog's row: whether to go on. The outer option says whether to stop; the inner one is what `run` then
@@ -159,6 +169,7 @@ impl<'a> Mover<'a> {
             outcome => {
                 self.reopen().await?;
                 outcome?;
+                self.vain_time = self.engine.env.clock.uptime().saturating_sub(began);
                 return Ok(None);
             }
         }
