@@ -104,10 +104,10 @@ pub async fn run(folder: &Path, size: Size) -> Result<Report> {
     world.engine.start();
     let file = folder.join("plain");
     plain::fill(&file, size.bytes)?;
-    report.plain_alone = plain::copy(&file).await?;
+    report.plain_alone = plain::copy(&file, "0").await?;
     let writers = Writers::start(&world, size.writes_per_second);
-    for _ in 0..size.rounds {
-        let round = round(&world, &writers, &file, &size).await?;
+    for number in 1..=size.rounds {
+        let round = round(&world, &writers, (&file, number), &size).await?;
         eprintln!("{round}");
         report.rounds.push(round);
     }
@@ -115,7 +115,12 @@ pub async fn run(folder: &Path, size: Size) -> Result<Report> {
     Ok(report)
 }
 
-async fn round(world: &Arc<World>, writers: &Writers, file: &Path, size: &Size) -> Result<Round> {
+async fn round(
+    world: &Arc<World>,
+    writers: &Writers,
+    (file, number): (&Path, usize),
+    size: &Size,
+) -> Result<Round> {
     let mut round = Round::default();
     tokio::time::sleep(size.calm).await;
     let start = Instant::now();
@@ -123,7 +128,7 @@ async fn round(world: &Arc<World>, writers: &Writers, file: &Path, size: &Size) 
     round.before = writers.since(start);
 
     let start = Instant::now();
-    round.plain = plain::copy(file).await?;
+    round.plain = plain::copy(file, &format!("{number}")).await?;
     round.beside_plain = writers.since(start);
     tokio::time::sleep(size.calm).await;
 
@@ -159,6 +164,11 @@ async fn round(world: &Arc<World>, writers: &Writers, file: &Path, size: &Size) 
     round.retired = start.elapsed();
     round.retiring = writers.since(start);
     round.moved = round.moved.max(finished.bytes);
+
+    tokio::time::sleep(size.calm).await;
+    let start = Instant::now();
+    plain::copy_gently(file, &format!("{number}-gentle"), round.arrived).await?;
+    round.beside_gentle = writers.since(start);
     Ok(round)
 }
 

@@ -10,6 +10,8 @@ use lazuli_store::{Error, Result};
 use crate::store::load::Load;
 
 const PIECE_BYTES: usize = 1024 * 1024;
+/// Small beside what a disk writes in a millisecond.
+const GENTLE_PIECE_BYTES: usize = 128 * 1024;
 
 /// Makes the file that is copied, of the same text as the items.
 pub(super) fn fill(path: &Path, bytes: u64) -> Result<()> {
@@ -28,27 +30,56 @@ pub(super) fn fill(path: &Path, bytes: u64) -> Result<()> {
     make().map_err(|error| failed(path, &error))
 }
 
-/// How long it takes until a copy is on disk.
-pub(super) async fn copy(path: &Path) -> Result<Duration> {
-    let (from, to) = (path.to_owned(), path.with_extension("copy"));
-    let copied = tokio::task::spawn_blocking(move || {
-        let copy = || {
-            let start = Instant::now();
-            let (mut from, mut into) = (File::open(&from)?, File::create(&to)?);
-            let mut piece = vec![0; PIECE_BYTES];
-            loop {
-                let read = from.read(&mut piece)?;
-                if read == 0 {
-                    break;
-                }
-                into.write_all(&piece[..read])?;
+/// How long it takes until a copy is on disk. It stays there, as does what a move writes: what was just deleted is
+/// written again far more quickly than what is new.
+pub(super) async fn copy(path: &Path, to: &str) -> Result<Duration> {
+    run(path, to, |from, into| {
+        let mut piece = vec![0; PIECE_BYTES];
+        loop {
+            match from.read(&mut piece)? {
+                0 => return into.sync_all(),
+                read => into.write_all(&piece[..read])?,
             }
-            into.sync_all()?;
-            let took = start.elapsed();
-            std::fs::remove_file(&to)?;
-            Ok(took)
+        }
+    })
+    .await
+}
+
+/// The same as gently as can be: no faster than a whole copy in this time, and small pieces, each of which is synced
+/// before the next is read.
+pub(super) async fn copy_gently(path: &Path, to: &str, within: Duration) -> Result<Duration> {
+    run(path, to, move |from, into| {
+        let bytes = from.metadata()?.len();
+        let (start, mut copied) = (Instant::now(), 0);
+        let mut piece = vec![0; GENTLE_PIECE_BYTES];
+        loop {
+            let read = from.read(&mut piece)?;
+            if read == 0 {
+                return Ok(());
+            }
+            into.write_all(&piece[..read])?;
+            into.sync_data()?;
+            copied += read as u64;
+            let due = within.mul_f64(copied as f64 / bytes as f64);
+            std::thread::sleep(due.saturating_sub(start.elapsed()));
+        }
+    })
+    .await
+}
+
+async fn run(
+    path: &Path,
+    to: &str,
+    copy: impl FnOnce(&mut File, &mut File) -> std::io::Result<()> + Send + 'static,
+) -> Result<Duration> {
+    let (from, to) = (path.to_owned(), path.with_extension(to));
+    let copied = tokio::task::spawn_blocking(move || {
+        let copied = || {
+            let start = Instant::now();
+            copy(&mut File::open(&from)?, &mut File::create(&to)?)?;
+            Ok(start.elapsed())
         };
-        copy().map_err(|error: std::io::Error| failed(&from, &error))
+        copied().map_err(|error: std::io::Error| failed(&from, &error))
     });
     copied.await.map_err(|error| Error::internal("copy", error))?
 }

@@ -48,6 +48,8 @@ pub struct Round {
     pub beside_plain: Latency,
     pub during: Latency,
     pub retiring: Latency,
+    /// Beside a copy as gentle as can be, which takes as long as the move did: what the disk alone costs the writers.
+    pub beside_gentle: Latency,
 }
 
 impl Round {
@@ -149,6 +151,7 @@ impl fmt::Display for Round {
             ("beside plain copy", self.beside_plain),
             ("during", self.during),
             ("retiring", self.retiring),
+            ("beside gentle copy", self.beside_gentle),
         ];
         for (name, latency) in phases {
             writeln!(

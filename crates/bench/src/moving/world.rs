@@ -11,7 +11,7 @@ use lazuli_engine::{
 use lazuli_server::behind::Behind;
 use lazuli_shardmap::manager::NewShard;
 use lazuli_store::{Error, KeyRange, Result, Store};
-use lazuli_store_embedded::{Durability, EmbeddedStore};
+use lazuli_store_embedded::EmbeddedStore;
 
 use crate::store::load::Load;
 
@@ -48,7 +48,8 @@ impl World {
     /// The partition is on the first shard.
     pub(super) async fn open(folder: &Path, shards: usize) -> Result<Self> {
         std::fs::create_dir_all(folder).map_err(|error| Error::internal("folder", error))?;
-        let settings = crate::store::settings(Durability::Synced);
+        // As the server has them.
+        let settings = lazuli_store_embedded::Settings::default();
         let catalog = Arc::new(EmbeddedStore::open(folder.join("catalog"), &settings)?);
         // As the server has it.
         let behind = Behind::start().map_err(|error| Error::internal("no-threads", error))?;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// A file that has grown by less waits: smaller writes cost the disk more than they spare the commits.
-const PIECE_BYTES_LEAST: u64 = 512 * 1024;
+const PIECE_BYTES_LEAST: u64 = 128 * 1024;
 /// A page that is not full yet will be written to again, so it stays until it is. No system has larger ones.
 const PAGE_BYTES: u64 = 64 * 1024;
 /// An engine writes few tables at once. More than this means that the end of some was missed.

@@ -18,8 +18,8 @@ use rustix::io::Errno;
 
 use super::growth::Growth;
 
-/// For how long writes gather before they are looked at: about a megabyte on a fast disk.
-const GATHER_MS: i64 = 2;
+/// For how long writes gather before they are looked at: a few hundred kilobytes on a fast disk.
+const GATHER_US: i64 = 500;
 /// How many events are taken before what they say is done. The system joins those that say the same.
 const EVENTS_MAX: usize = 4096;
 /// Room for a good many events: none has more than 16 bytes and a name of 255.
@@ -89,7 +89,7 @@ impl Watch {
                 PollFd::new(&self.events, PollFlags::IN),
             ];
             wait(&mut both, None)?;
-            let gather = Timespec { tv_sec: 0, tv_nsec: GATHER_MS * 1_000_000 };
+            let gather = Timespec { tv_sec: 0, tv_nsec: GATHER_US * 1_000 };
             if wait(&mut [PollFd::new(stopped, PollFlags::empty())], Some(&gather))? > 0 {
                 return Ok(());
             }
