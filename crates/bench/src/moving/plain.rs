@@ -45,9 +45,9 @@ pub(super) async fn copy(path: &Path, to: &str) -> Result<Duration> {
     .await
 }
 
-/// The same as gently as can be: no faster than a whole copy in this time, and small pieces, each of which is synced
+/// The same as gently as can be: evenly over at least this time, and in small pieces, each of which is synced
 /// before the next is read.
-pub(super) async fn copy_gently(path: &Path, to: &str, within: Duration) -> Result<Duration> {
+pub(super) async fn copy_gently(path: &Path, to: &str, least: Duration) -> Result<()> {
     run(path, to, move |from, into| {
         let bytes = from.metadata()?.len();
         let (start, mut copied) = (Instant::now(), 0);
@@ -60,11 +60,12 @@ pub(super) async fn copy_gently(path: &Path, to: &str, within: Duration) -> Resu
             into.write_all(&piece[..read])?;
             into.sync_data()?;
             copied += read as u64;
-            let due = within.mul_f64(copied as f64 / bytes as f64);
+            let due = least.mul_f64(copied as f64 / bytes as f64);
             std::thread::sleep(due.saturating_sub(start.elapsed()));
         }
     })
     .await
+    .map(|_| ())
 }
 
 async fn run(

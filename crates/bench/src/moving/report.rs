@@ -48,7 +48,7 @@ pub struct Round {
     pub beside_plain: Latency,
     pub during: Latency,
     pub retiring: Latency,
-    /// Beside a copy as gentle as can be, which takes as long as the move did: what the disk alone costs the writers.
+    /// Beside a copy as gentle as can be, which is no faster than the move was: what the disk alone costs the writers.
     pub beside_gentle: Latency,
 }
 
