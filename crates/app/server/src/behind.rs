@@ -2,12 +2,18 @@
 //! and they give way to those that answer requests.
 
 use std::io;
+#[cfg(target_os = "linux")]
+use std::num::NonZeroU64;
 
 use lazuli_env::{Env, real};
 use tokio::runtime::{Builder, Runtime};
 
 /// How much its threads give way: among busy ones each gets about a tenth of what one of the others gets.
+#[cfg(target_os = "linux")]
 const NICENESS: i32 = 10;
+/// How much longer than asked for they may sleep, so that their rests are short.
+#[cfg(target_os = "linux")]
+const TIMER_SLACK_NS: u64 = 1_000;
 const THREADS_MAX: usize = 8;
 
 /// Keeps the runtime until it is dropped. Whatever still runs then is cut off, as by a crash.
@@ -42,6 +48,7 @@ impl Drop for Behind {
 fn give_way() {
     // Without it the thread is as urgent as others, which is no reason to stop.
     let _ = rustix::process::nice(NICENESS);
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(TIMER_SLACK_NS));
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -2,6 +2,8 @@
 //! that nobody deletes what came to live there afterwards. Nobody waits for it, and every slice stands in the same line as
 //! the commits of those who are waited for: so slices are small, and between two of them the shard is theirs alone.
 
+use std::ops::ControlFlow;
+
 use bytes::Bytes;
 use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
 use lazuli_shardmap::local::{Garbage, LocalMap};
@@ -56,16 +58,23 @@ pub(crate) async fn clean_keys(
     shard: &LiveShard,
     guard: &Bytes,
     mut keys: KeyRange,
-    is_ours: impl Fn(&[u8]) -> bool,
+    is_ours: impl Fn(&[u8]) -> bool + Sync,
 ) -> Result<usize> {
     let mut deleted = 0;
     loop {
+        let (mut ours, mut last) = (Vec::new(), None);
+        let mut visit = |key: Bytes, _| {
+            last = Some(key.clone());
+            if is_ours(&key) {
+                ours.push(key);
+            }
+            shard.env.spawn.give_way();
+            Ok(ControlFlow::Continue(()))
+        };
         let page = PageLimit::items(PAGE_KEYS);
-        let page = shard.store.snapshot().scan(&keys, Direction::Forward, page).await?;
-        let Some((last, _)) = page.items.last() else { return Ok(deleted) };
-        keys.start = after_key(last);
-        let (more, items) = (page.more, page.items);
-        let ours: Vec<_> = items.into_iter().map(|(key, _)| key).filter(|it| is_ours(it)).collect();
+        let more = shard.store.snapshot().walk(&keys, Direction::Forward, page, &mut visit).await?;
+        let Some(last) = last else { return Ok(deleted) };
+        keys.start = after_key(&last);
         for slice in ours.chunks(SLICE_KEYS) {
             let clock = &shard.env.clock;
             let began = clock.uptime();

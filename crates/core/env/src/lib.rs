@@ -48,6 +48,9 @@ pub trait Spawn: Send + Sync {
     fn spawn_behind(&self, name: &'static str, task: BoxFuture<'static, ()>) {
         self.spawn(name, task);
     }
+
+    /// To be called again and again in the middle of such work: whoever waits for its core may have it for a moment.
+    fn give_way(&self) {}
 }
 
 /// The surroundings of one process, cheap to clone.

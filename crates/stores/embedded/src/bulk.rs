@@ -4,12 +4,17 @@
 //! line, as every commit does. When its turn comes the committer checks the guards, lets the thread register the tables
 //! with the engine, and shows the result. So a load is in the store as a whole or not at all, and never if a guard of its
 //! is gone. Tables that are never registered are deleted by the engine at the next start.
+//!
+//! Nobody waits for the thread while it writes, but many may wait for the core that it keeps: so it rests.
 
+#[cfg(target_os = "linux")]
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use fjall::AbstractTree;
+use lazuli_env::real::Rests;
 use lazuli_store::{Error, Item, Result};
 use tokio::sync::{mpsc as tokio_mpsc, oneshot};
 
@@ -20,10 +25,13 @@ use crate::state::State;
 const RUNS_MAX: usize = 12;
 const STALL_LOOK_MS: u64 = 5;
 /// Parts that wait to be written. Whoever brings more waits.
-const PARTS_WAITING_MAX: usize = 2;
+const PARTS_WAITING_MAX: usize = 4;
 /// By how much a load gives way to threads that serve requests, where the cores are busy.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 10;
+/// How much longer than asked for its thread may sleep, so that its rests are short.
+#[cfg(target_os = "linux")]
+const TIMER_SLACK_NS: u64 = 1_000;
 
 /// Tables that are written and wait for their turn. If it is dropped, they are forgotten.
 pub(crate) struct Load {
@@ -82,9 +90,12 @@ fn run(
     let tables = wait_for_merges(state).and_then(|()| {
         let mut tables =
             state.keyspaces.data.start_ingestion().map_err(|error| from_engine(&error))?;
+        let mut rests = Rests::default();
         while let Some(items) = coming.blocking_recv() {
+            rests.begin();
             for (key, value) in items {
                 tables.write(key, value).map_err(|error| from_engine(&error))?;
+                rests.look();
             }
         }
         Ok(tables)
@@ -110,8 +121,9 @@ fn run(
 /// Makes this thread, and no other, less urgent.
 #[cfg(target_os = "linux")]
 fn give_way() {
-    // Whoever may not choose runs as before.
-    let _ = rustix::process::nice(NICENESS);
+    // Whoever may not choose runs as before. It is not added to what the thread has that begins the load.
+    let _ = rustix::process::setpriority_process(None, NICENESS);
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(TIMER_SLACK_NS));
 }
 
 /// Elsewhere it would be the whole process.

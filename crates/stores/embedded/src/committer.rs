@@ -16,6 +16,7 @@ use crate::guards::Guards;
 use crate::keyspaces::{ANCHOR, is_data};
 use crate::marker::{Answered, Marker};
 use crate::queue::{Job, Queue, Taken};
+use crate::sealed::{SEALED_LOOK, Sealed};
 use crate::settings::{Durability, RELAXED_SYNC_MS_MAX};
 use crate::state::State;
 
@@ -41,6 +42,7 @@ pub(crate) struct Committer {
     /// The last batch that is on disk for certain.
     synced: u64,
     synced_at: Instant,
+    sealed: Sealed,
 }
 
 impl Committer {
@@ -62,6 +64,7 @@ impl Committer {
             // Opening the store synced what it found.
             synced: last.number,
             synced_at: Instant::now(),
+            sealed: Sealed::default(),
         }
     }
 
@@ -76,17 +79,20 @@ impl Committer {
                 Taken::Closed => break,
             }
             self.sync_if_due(false);
+            self.sealed.free_unused();
         }
         self.sync_if_due(true);
     }
 
-    /// A relaxed committer wakes up for the sync that it owes.
+    /// It wakes up for memtables that are to be freed, and a relaxed one for the sync that it owes.
     fn wait_max(&self) -> Option<Duration> {
         let owed = self.synced < self.number && self.state.check().is_ok();
-        owed.then(|| {
+        let sync = owed.then(|| {
             let due = Duration::from_millis(RELAXED_SYNC_MS_MAX);
             due.saturating_sub(self.synced_at.elapsed()).max(Duration::from_millis(1))
-        })
+        });
+        let free = (!self.sealed.is_empty()).then_some(SEALED_LOOK);
+        sync.into_iter().chain(free).min()
     }
 
     fn commit_all(&mut self, jobs: Vec<Job>) {
@@ -216,8 +222,9 @@ impl Committer {
     ///
     /// The engine leaves this to its worker and asks it with every batch. While that one merges, memtable and journal
     /// would grow without bound, and a thousand such requests fill its line, in which it then waits for itself.
-    fn seal_full(&self) -> Result<()> {
+    fn seal_full(&mut self) -> Result<()> {
         for keyspace in self.state.keyspaces.full() {
+            self.sealed.keep(keyspace.tree.active_memtable());
             keyspace.rotate_memtable().map_err(|error| self.state.fail(&error))?;
         }
         Ok(())

@@ -18,6 +18,7 @@ mod open;
 mod parts;
 mod queue;
 mod reader;
+mod sealed;
 mod settings;
 mod size;
 mod state;

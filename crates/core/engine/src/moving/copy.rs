@@ -5,13 +5,14 @@
 //! and the one before that is read back and compared with what was sent. What has been read back is written down as copied.
 
 use std::collections::VecDeque;
+use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use lazuli_shardmap::Move;
 use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
 use lazuli_shardmap::local::LocalMap;
+use lazuli_shardmap::{Container, Move};
 use lazuli_store::{Direction, KeyRange, Loading, PageLimit, Result, Store, Write, after_key};
 
 use super::mover::{Mover, refused};
@@ -119,7 +120,7 @@ impl Mover<'_> {
         let target = self.target.store.snapshot();
         let mut found = Sum::default();
         for keys in &sent.covered {
-            found.add_all(&*target, keys.clone()).await?;
+            found.add_all(&*target, keys.clone(), &*self.engine.env.spawn).await?;
         }
         if found != sent.sum {
             let (shard, ours, theirs) = (self.moving.target, found.items, sent.sum.items);
@@ -168,6 +169,7 @@ impl Mover<'_> {
     /// Deletes what the target holds beyond what was written down as copied. It comes from loads that are made again, but
     /// by then items may be gone, or expire at other times.
     async fn clear_ahead(&mut self) -> Result<()> {
+        let container = self.engine.router.container(self.moving.container).await?;
         let target = self.target.store.snapshot();
         for keys in self.key_ordered() {
             let mut keys = self.beyond_what_is_copied(keys);
@@ -177,7 +179,7 @@ impl Mover<'_> {
                 keys.start = after_key(last);
                 let mut writes = Vec::with_capacity(page.items.len());
                 for (key, value) in page.items {
-                    if let Some((expiry, _)) = self.expiry_of(&key, value).await? {
+                    if let Some((expiry, _)) = expiry_of(&container, &key, value)? {
                         writes.push(Write::Delete(expiry));
                     }
                     writes.push(Write::Delete(key));
@@ -199,6 +201,7 @@ impl Mover<'_> {
     ) -> Result<Sending<'s>> {
         let guard = LocalMap::arrival_guard(self.moving.number, self.moving.epoch);
         let mut loading = target.load(vec![guard]);
+        let container = self.engine.router.container(self.moving.container).await?;
         let mut sent = Sent::default();
         let mut expiries = Vec::new();
         while let Some(keys) = left.front_mut() {
@@ -206,21 +209,36 @@ impl Mover<'_> {
                 left.pop_front();
                 continue;
             }
-            let page = self.source.store.snapshot().scan(keys, Direction::Forward, PAGE).await?;
             let start = keys.start.clone();
             let is_key_ordered = start[PREFIX_BYTES - 1] != Space::CHANGES.0;
-            if let Some((last, _)) = page.items.last() {
-                keys.start = after_key(last);
-                sent.last = last.clone();
+            let (mut rows, mut last) = (Vec::new(), None);
+            let mut visit = |key: Bytes, value: Bytes| {
+                last = Some(key.clone());
+                if is_key_ordered {
+                    sent.sum.add(&key, &value);
+                    expiries.extend(expiry_of(&container, &key, value.clone())?);
+                }
+                if is_key_ordered || is_by_time_in(&key, &self.moving.routes) {
+                    sent.items += 1;
+                    sent.bytes += (key.len() + value.len()) as u64;
+                    rows.push((key, value));
+                }
+                self.engine.env.spawn.give_way();
+                Ok(ControlFlow::Continue(()))
+            };
+            let source = &self.source.store;
+            let more = source.snapshot().walk(keys, Direction::Forward, PAGE, &mut visit).await?;
+            if let Some(last) = last {
+                keys.start = after_key(&last);
+                sent.last = last;
             }
-            let end = if page.more { Some(keys.start.clone()) } else { keys.end.clone() };
-            if !page.more {
+            let end = if more { Some(keys.start.clone()) } else { keys.end.clone() };
+            if !more {
                 left.pop_front();
             }
             if is_key_ordered {
                 sent.cover(start, end);
             }
-            let rows = self.take(&mut sent, &mut expiries, page.items).await?;
             loading.add(rows).await.map_err(refused)?;
             if sent.bytes >= self.chunk_bytes() as u64 {
                 break;
@@ -233,32 +251,6 @@ impl Mover<'_> {
         Ok(Sending { loading, sent })
     }
 
-    /// The rows of a page that are to be sent. Those of the expiry space that stand for them go to the other list.
-    async fn take(
-        &self,
-        sent: &mut Sent,
-        expiries: &mut Vec<lazuli_store::Item>,
-        page: Vec<lazuli_store::Item>,
-    ) -> Result<Vec<lazuli_store::Item>> {
-        let mut rows = Vec::with_capacity(page.len());
-        for (key, value) in page {
-            if key[PREFIX_BYTES - 1] == Space::CHANGES.0 {
-                if !is_by_time_in(&key, &self.moving.routes) {
-                    continue;
-                }
-            } else {
-                sent.sum.add(&key, &value);
-                if let Some(expiry) = self.expiry_of(&key, value.clone()).await? {
-                    expiries.push(expiry);
-                }
-            }
-            sent.items += 1;
-            sent.bytes += (key.len() + value.len()) as u64;
-            rows.push((key, value));
-        }
-        Ok(rows)
-    }
-
     /// A copy that is to be slow goes in small steps.
     fn chunk_bytes(&self) -> usize {
         match self.moving.bytes_per_second {
@@ -268,15 +260,6 @@ impl Mover<'_> {
                 quarter.clamp(CHUNK_BYTES_LEAST, CHUNK_BYTES_MAX)
             }
         }
-    }
-
-    /// The row of the expiry space that stands for an item, if it expires.
-    async fn expiry_of(&self, key: &Bytes, value: Bytes) -> Result<Option<lazuli_store::Item>> {
-        let Some(expires_ms) = Item::decode(value)?.expires_ms else { return Ok(None) };
-        let container = self.engine.router.container(self.moving.container).await?;
-        let (route, _) = container.kind.split(&container.key, &key[PREFIX_BYTES..])?;
-        let key = ItemKey::from_bytes(key.clone(), route.len())?;
-        Ok(Some((expiry_key(expires_ms, &key), crate::tx::route_length(&key))))
     }
 
     /// Sleeps if the copy is ahead of what it may take.
@@ -298,4 +281,16 @@ impl Mover<'_> {
             status.rate = (copied as f64 / took) as u64;
         }
     }
+}
+
+/// The row of the expiry space that stands for an item, if it expires.
+fn expiry_of(
+    container: &Container,
+    key: &Bytes,
+    value: Bytes,
+) -> Result<Option<lazuli_store::Item>> {
+    let Some(expires_ms) = Item::decode(value)?.expires_ms else { return Ok(None) };
+    let (route, _) = container.kind.split(&container.key, &key[PREFIX_BYTES..])?;
+    let key = ItemKey::from_bytes(key.clone(), route.len())?;
+    Ok(Some((expiry_key(expires_ms, &key), crate::tx::route_length(&key))))
 }

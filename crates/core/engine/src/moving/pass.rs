@@ -77,6 +77,7 @@ impl Mover<'_> {
                 replace(&mut writes, &key, old, value.clone())?;
             }
             expected.push((bytes, value));
+            self.engine.env.spawn.give_way();
         }
         self.write(writes).await?;
         let after = self.target.store.snapshot();
@@ -85,6 +86,7 @@ impl Mover<'_> {
                 let message = "what was brought over does not read back as it was written";
                 return Err(self.differs(message.into()).await);
             }
+            self.engine.env.spawn.give_way();
         }
         Ok(())
     }
@@ -101,6 +103,7 @@ impl Mover<'_> {
             if snapshot.get(record.key()).await?.is_some() {
                 writes.push(record);
             }
+            self.engine.env.spawn.give_way();
         }
         Ok(writes)
     }

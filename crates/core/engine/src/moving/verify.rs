@@ -8,6 +8,7 @@
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
+use lazuli_env::Spawn;
 use lazuli_shardmap::Move;
 use lazuli_shardmap::layout::Space;
 use lazuli_store::{Direction, KeyRange, PageLimit, Reader, Result, after_key};
@@ -44,8 +45,13 @@ impl Sum {
     }
 
     /// Adds all rows of a range.
-    pub(super) async fn add_all(&mut self, reader: &dyn Reader, keys: KeyRange) -> Result<()> {
-        each(reader, keys, |key, value| self.add(key, value)).await
+    pub(super) async fn add_all(
+        &mut self,
+        reader: &dyn Reader,
+        keys: KeyRange,
+        spawn: &dyn Spawn,
+    ) -> Result<()> {
+        each(reader, keys, spawn, |key, value| self.add(key, value)).await
     }
 }
 
@@ -70,8 +76,9 @@ impl Mover<'_> {
 
     async fn compare_whole(&self, snapshot: &dyn Reader) -> Result<()> {
         let target = self.target.store.snapshot();
-        let theirs = sums(snapshot, &self.moving).await?;
-        let ours = sums(&*target, &self.moving).await?;
+        let spawn = &*self.engine.env.spawn;
+        let theirs = sums(snapshot, &self.moving, spawn).await?;
+        let ours = sums(&*target, &self.moving, spawn).await?;
         let Some(bucket) = (0..BUCKETS).find(|at| theirs[*at] != ours[*at]) else { return Ok(()) };
         let message = format!(
             "bucket {bucket} has {} items on shard {} and {} on shard {}",
@@ -82,11 +89,11 @@ impl Mover<'_> {
 }
 
 /// What one side holds.
-async fn sums(reader: &dyn Reader, moving: &Move) -> Result<Vec<Sum>> {
+async fn sums(reader: &dyn Reader, moving: &Move, spawn: &dyn Spawn) -> Result<Vec<Sum>> {
     let mut found = vec![Sum::default(); BUCKETS];
     for space in Space::KEY_ORDERED {
         let keys = keys_of(moving.container, *space, &moving.routes);
-        each(reader, keys, |key, value| {
+        each(reader, keys, spawn, |key, value| {
             let sum = xxh3_64(key);
             let bucket = (sum % BUCKETS as u64) as usize;
             found[bucket].add_value(sum, key, value);
@@ -96,16 +103,18 @@ async fn sums(reader: &dyn Reader, moving: &Move) -> Result<Vec<Sum>> {
     Ok(found)
 }
 
-/// Shows every row of a range.
+/// Shows every row of a range, and lets others have the core in between.
 async fn each(
     reader: &dyn Reader,
     mut keys: KeyRange,
+    spawn: &dyn Spawn,
     mut show: impl FnMut(&[u8], &[u8]) + Send,
 ) -> Result<()> {
     loop {
         let mut last = None;
         let mut visit = |key: Bytes, value: Bytes| {
             show(&key, &value);
+            spawn.give_way();
             last = Some(key);
             Ok(ControlFlow::Continue(()))
         };
