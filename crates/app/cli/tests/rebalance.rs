@@ -188,15 +188,22 @@ fn left_to_itself_the_balancer_splits_what_is_large_and_spreads_it() {
         assert!(began.elapsed() < PATIENCE, "{plan}");
         std::thread::sleep(Duration::from_millis(100));
     }
-    let metrics = program::ask(&server.endpoint("admin"), "GET", "/metrics", &[], "").1;
-    let figure = |name: &str| -> f64 {
+    let ask = || program::ask(&server.endpoint("admin"), "GET", "/metrics", &[], "").1;
+    let figure = |metrics: &str, name: &str| -> f64 {
         let line = metrics.lines().find_map(|line| line.strip_prefix(name)).unwrap();
         line.trim().parse().unwrap()
     };
-    assert!(figure("lazuli_balance_plans_total ") > 0.0);
-    assert!(figure("lazuli_balance_actions_done_total{kind=\"split\"} ") > 0.0, "{metrics}");
-    assert!(figure("lazuli_balance_actions_done_total{kind=\"move\"} ") > 0.0, "{metrics}");
-    assert!(figure("lazuli_balance_evenness{goal=\"bytes\"} ") >= 1.0, "{metrics}");
+    // A move is done when its source has cleaned up, a moment after the target has the partition.
+    let mut metrics = ask();
+    while figure(&metrics, "lazuli_balance_actions_done_total{kind=\"move\"} ") == 0.0 {
+        assert!(began.elapsed() < PATIENCE, "{metrics}");
+        std::thread::sleep(Duration::from_millis(10));
+        metrics = ask();
+    }
+    let done = "lazuli_balance_actions_done_total{kind=\"split\"} ";
+    assert!(figure(&metrics, done) > 0.0, "{metrics}");
+    assert!(figure(&metrics, "lazuli_balance_plans_total ") > 0.0, "{metrics}");
+    assert!(figure(&metrics, "lazuli_balance_evenness{goal=\"bytes\"} ") >= 1.0, "{metrics}");
     for key in 0..32 {
         assert_eq!(rows_of(&server, key), ["first"], "{key}");
     }

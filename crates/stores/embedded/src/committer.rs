@@ -16,7 +16,7 @@ use crate::guards::Guards;
 use crate::keyspaces::{ANCHOR, is_data};
 use crate::marker::{Answered, Marker};
 use crate::queue::{Job, Queue, Taken};
-use crate::sealed::{SEALED_LOOK, Sealed};
+use crate::sealed::Sealed;
 use crate::settings::{Durability, RELAXED_SYNC_MS_MAX};
 use crate::state::State;
 
@@ -75,7 +75,7 @@ impl Committer {
         loop {
             match self.queue.take(self.wait_max()) {
                 Taken::Jobs(jobs) => self.commit_all(jobs),
-                Taken::Nothing => {}
+                Taken::Nothing => self.sealed.note_quiet(),
                 Taken::Closed => break,
             }
             self.sync_if_due(false);
@@ -91,8 +91,7 @@ impl Committer {
             let due = Duration::from_millis(RELAXED_SYNC_MS_MAX);
             due.saturating_sub(self.synced_at.elapsed()).max(Duration::from_millis(1))
         });
-        let free = (!self.sealed.is_empty()).then_some(SEALED_LOOK);
-        sync.into_iter().chain(free).min()
+        sync.into_iter().chain(self.sealed.look_after()).min()
     }
 
     fn commit_all(&mut self, jobs: Vec<Job>) {
