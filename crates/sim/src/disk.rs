@@ -25,6 +25,7 @@ use crate::random::Seeded;
 pub(crate) enum Job {
     Commit { guards: Vec<Bytes>, writes: Vec<Write> },
     DeleteRange { range: KeyRange, keys_max: usize },
+    DropRange { guards: Vec<Bytes>, range: KeyRange },
 }
 
 pub(crate) struct Entry {
@@ -86,6 +87,9 @@ impl Disk {
             Job::DeleteRange { range, keys_max } => {
                 at_once(self.synced.delete_range(&range, keys_max))
             }
+            Job::DropRange { guards, range } => {
+                at_once(self.synced.drop_range(guards, &range)).map(|_| 0)
+            }
         }
     }
 
@@ -101,7 +105,9 @@ impl Disk {
                     }
                 }
             }
-            Job::DeleteRange { range, .. } => trace.bytes(&range.start),
+            Job::DeleteRange { range, .. } | Job::DropRange { range, .. } => {
+                trace.bytes(&range.start)
+            }
         }
     }
 }

@@ -3,8 +3,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use crate::executor::World;
 use crate::random::Seeded;
+
+/// How many of a thousand times a store does not do what it may put off.
+const BUSY_PER_MILLE: u64 = 300;
 
 /// A bug planted into a store, for canaries: the checks must find it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,6 +110,16 @@ impl Weather {
     pub(crate) fn up_to(&self, longest: Duration) -> Duration {
         let micros = u64::try_from(longest.as_micros()).unwrap_or(u64::MAX - 1);
         Duration::from_micros(self.random.between(0, micros))
+    }
+
+    /// Whether the store has something else to do that it need not do now.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.random.chance(BUSY_PER_MILLE)
+    }
+
+    /// Those of a commit that are looked at.
+    pub(crate) fn guards(&self, guards: Vec<Bytes>) -> Vec<Bytes> {
+        if self.faults.planted == Planted::NoGuards { Vec::new() } else { guards }
     }
 
     pub(crate) fn fails_read(&self) -> bool {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use lazuli_env::BoxFuture;
 use lazuli_store::{
-    Direction, Item, KeyRange, Page, PageLimit, Reader, Result, Store, Txn, Write, check_sizes,
-    check_sorted,
+    Direction, Dropped, Item, KeyRange, Page, PageLimit, Reader, Result, Store, Txn, Write,
+    check_sizes, check_sorted,
 };
 use tokio::sync::{mpsc, oneshot};
 
 use crate::disk::{Committer, Disk, Entry, Job, down};
-use crate::faults::{Planted, StoreFaults, Weather};
+use crate::faults::{StoreFaults, Weather};
 use crate::process::Process;
 
 /// A disk opened by a process. Of one disk no two living processes may have one, as with the lock of the embedded store.
@@ -70,8 +70,7 @@ impl Store for SimStore {
         Box::pin(async move {
             self.reach().await?;
             let view = self.shared.disk.synced.begin(guards.clone()).await?;
-            let planted = self.shared.weather.faults.planted;
-            let guards = if planted == Planted::NoGuards { Vec::new() } else { guards };
+            let guards = self.shared.weather.guards(guards);
             let txn: Box<dyn Txn> = Box::new(SimTxn { store: self.clone(), view, guards });
             Ok(txn)
         })
@@ -92,6 +91,22 @@ impl Store for SimStore {
         keys_max: usize,
     ) -> BoxFuture<'a, Result<usize>> {
         Box::pin(self.write(Job::DeleteRange { range: range.clone(), keys_max }))
+    }
+
+    fn drop_range<'a>(
+        &'a self,
+        guards: Vec<Bytes>,
+        range: &'a KeyRange,
+    ) -> BoxFuture<'a, Result<Dropped>> {
+        Box::pin(async move {
+            let Shared { weather, .. } = &*self.shared;
+            if weather.is_busy() {
+                return Ok(Dropped::NotNow);
+            }
+            let guards = weather.guards(guards);
+            self.write(Job::DropRange { guards, range: range.clone() }).await?;
+            Ok(if weather.is_busy() { Dropped::Part } else { Dropped::All })
+        })
     }
 
     fn size<'a>(&'a self, range: &'a KeyRange) -> BoxFuture<'a, Result<u64>> {

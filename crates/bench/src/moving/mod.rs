@@ -162,6 +162,8 @@ async fn round(
         }
     };
     round.retired = start.elapsed();
+    // The disk under what was deleted is freed behind it.
+    tokio::time::sleep(size.calm.saturating_sub(round.retired)).await;
     round.retiring = writers.since(start);
     round.moved = round.moved.max(finished.bytes);
 

@@ -1,13 +1,15 @@
-//! Deleting the data of partitions that are gone, in slices. Each slice is guarded by the row that names the garbage, so
-//! that nobody deletes what came to live there afterwards. Nobody waits for it, and every slice stands in the same line as
-//! the commits of those who are waited for: so slices are small, and between two of them the shard is theirs alone.
+//! Deleting the data of partitions that are gone: first what the store can drop as a whole, then what is left, in slices.
+//! All of it is guarded by the row that names the garbage, so that nobody deletes what came to live there afterwards. Nobody
+//! waits for it, and every slice stands in the same line as the commits of those who are waited for: so slices are small,
+//! and between two of them the shard is theirs alone.
 
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use bytes::Bytes;
 use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
 use lazuli_shardmap::local::{Garbage, LocalMap};
-use lazuli_store::{Direction, KeyRange, PageLimit, Result, Write, after_key};
+use lazuli_store::{Direction, Dropped, KeyRange, PageLimit, Result, Write, after_key};
 
 use crate::engine::Engine;
 use crate::item::keys_of;
@@ -17,10 +19,13 @@ use crate::shard::LiveShard;
 const SLICE_KEYS: usize = 250;
 /// Keys that are looked through at once.
 const PAGE_KEYS: usize = 1_000;
+/// How long a store that is busy is left alone before it is asked again to drop keys, and how often it is.
+const DROP_REST: Duration = Duration::from_millis(20);
+const DROP_REFUSALS_MAX: usize = 500;
 
 impl Engine {
-    /// Deletes all garbage of the shards that answer, and says how many keys that were. The first error is answered once
-    /// all were tried.
+    /// Deletes all garbage of the shards that answer, and says how many keys that were, without those that a store dropped.
+    /// The first error is answered once all were tried.
     pub async fn delete_garbage(&self) -> Result<usize> {
         let mut deleted = Ok(0);
         for garbage in self.manager.garbage().await? {
@@ -36,7 +41,11 @@ impl Engine {
         let mut deleted = 0;
         for space in Space::KEY_ORDERED {
             let keys = keys_of(garbage.container, *space, &garbage.routes);
-            deleted += clean_keys(&shard, &guard, keys, |_| true).await?;
+            // Most spaces of most containers hold nothing.
+            if !is_empty(&shard, &keys).await? {
+                drop_keys(&shard, &guard, &keys).await;
+                deleted += clean_keys(&shard, &guard, keys, |_| true).await?;
+            }
         }
         for space in Space::TIME_ORDERED {
             let keys = keys_of(garbage.container, *space, &KeyRange::all());
@@ -51,6 +60,26 @@ impl Engine {
 /// Whether a row of a time-ordered space, `prefix | time or LSN (8) | space (1) | route | row key`, is about these routes.
 pub(crate) fn is_by_time_in(key: &[u8], routes: &KeyRange) -> bool {
     key.get(PREFIX_BYTES + 9..).is_some_and(|rest| routes.contains(rest))
+}
+
+async fn is_empty(shard: &LiveShard, keys: &KeyRange) -> Result<bool> {
+    let page = shard.store.snapshot().scan(keys, Direction::Forward, PageLimit::items(1)).await?;
+    Ok(page.items.is_empty())
+}
+
+/// Has the store let go of what it can, as long as the guard stands. If it does not come to it, all is deleted.
+async fn drop_keys(shard: &LiveShard, guard: &Bytes, keys: &KeyRange) {
+    let mut refusals = 0;
+    while refusals < DROP_REFUSALS_MAX {
+        match shard.store.drop_range(vec![guard.clone()], keys).await {
+            Ok(Dropped::Part) => refusals = 0,
+            Ok(Dropped::NotNow) => {
+                refusals += 1;
+                shard.env.clock.sleep(DROP_REST).await;
+            }
+            Ok(Dropped::All) | Err(_) => return,
+        }
+    }
 }
 
 /// Deletes keys in slices, as long as the guard stands.

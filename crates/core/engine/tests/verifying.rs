@@ -14,7 +14,9 @@ use lazuli_shardmap::layout::{self, Space};
 use lazuli_shardmap::manager::{Cuts, NewShard};
 use lazuli_shardmap::{Container, MapKind, Policies, ShardId};
 use lazuli_store::mem::MemStore;
-use lazuli_store::{Direction, Item, KeyRange, PageLimit, Reader, Result, Store, Txn, Write};
+use lazuli_store::{
+    Direction, Dropped, Item, KeyRange, PageLimit, Reader, Result, Store, Txn, Write,
+};
 use world::{World, item_key};
 
 const ITEMS: usize = 200;
@@ -54,6 +56,14 @@ impl Store for Spoiling {
         keys_max: usize,
     ) -> BoxFuture<'a, Result<usize>> {
         self.store.delete_range(range, keys_max)
+    }
+
+    fn drop_range<'a>(
+        &'a self,
+        guards: Vec<Bytes>,
+        range: &'a KeyRange,
+    ) -> BoxFuture<'a, Result<Dropped>> {
+        self.store.drop_range(guards, range)
     }
 
     fn size<'a>(&'a self, range: &'a KeyRange) -> BoxFuture<'a, Result<u64>> {

@@ -15,7 +15,9 @@ use lazuli_shardmap::{
 };
 use lazuli_store::faulty::Fault;
 use lazuli_store::mem::MemStore;
-use lazuli_store::{Direction, Item, KeyRange, Page, PageLimit, Reader, Result, Store, Txn, Write};
+use lazuli_store::{
+    Direction, Dropped, Item, KeyRange, Page, PageLimit, Reader, Result, Store, Txn, Write,
+};
 use world::{Crash, World, new_container, new_shard, text};
 
 /// Counts the rows that pass through it, either way.
@@ -99,6 +101,14 @@ impl Store for Counting {
         keys_max: usize,
     ) -> BoxFuture<'a, Result<usize>> {
         self.inner.delete_range(range, keys_max)
+    }
+
+    fn drop_range<'a>(
+        &'a self,
+        guards: Vec<Bytes>,
+        range: &'a KeyRange,
+    ) -> BoxFuture<'a, Result<Dropped>> {
+        self.inner.drop_range(guards, range)
     }
 
     fn size<'a>(&'a self, range: &'a KeyRange) -> BoxFuture<'a, Result<u64>> {

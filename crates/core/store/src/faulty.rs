@@ -7,7 +7,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use lazuli_env::{BoxFuture, Env};
 
-use crate::{Direction, Error, Item, KeyRange, Page, PageLimit, Reader, Result, Store, Txn, Write};
+use crate::{
+    Direction, Dropped, Error, Item, KeyRange, Page, PageLimit, Reader, Result, Store, Txn, Write,
+};
 
 /// What happens to one commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +112,23 @@ impl Store for FaultyStore {
             })
             .await?;
             Ok(deleted)
+        })
+    }
+
+    fn drop_range<'a>(
+        &'a self,
+        guards: Vec<Bytes>,
+        range: &'a KeyRange,
+    ) -> BoxFuture<'a, Result<Dropped>> {
+        Box::pin(async move {
+            Self::arrive(&self.plan, &self.env).await?;
+            let mut dropped = Dropped::NotNow;
+            apply(&self.plan, async {
+                dropped = self.inner.drop_range(guards, range).await?;
+                Ok(())
+            })
+            .await?;
+            Ok(dropped)
         })
     }
 

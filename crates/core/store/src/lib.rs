@@ -92,6 +92,17 @@ impl Write {
     }
 }
 
+/// How far a store came with dropping a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dropped {
+    /// All that it can drop is gone.
+    All,
+    /// A part is gone, and there is more: ask again.
+    Part,
+    /// The store is busy with what it holds there: ask again in a moment.
+    NotNow,
+}
+
 /// An unchanging view of a store. Keep it short: it holds back the collection of old versions.
 pub trait Reader: Send + Sync {
     fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Bytes>>>;
@@ -157,6 +168,17 @@ pub trait Store: Send + Sync {
         range: &'a KeyRange,
         keys_max: usize,
     ) -> BoxFuture<'a, Result<usize>>;
+
+    /// Lets go of as much of the range as costs next to nothing, however much that is, and says how far it came. Fails with
+    /// [`Kind::Moved`], changing nothing, if a guard does not exist by then.
+    ///
+    /// It is for ranges that nobody reads or puts into any more: any part of it may stay, and what was deleted there may
+    /// come to light again. Whoever asks deletes afterwards what is left.
+    fn drop_range<'a>(
+        &'a self,
+        guards: Vec<Bytes>,
+        range: &'a KeyRange,
+    ) -> BoxFuture<'a, Result<Dropped>>;
 
     /// Roughly how many bytes the range takes up on disk.
     fn size<'a>(&'a self, range: &'a KeyRange) -> BoxFuture<'a, Result<u64>>;

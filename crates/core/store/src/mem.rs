@@ -8,7 +8,7 @@ use bytes::Bytes;
 use lazuli_env::BoxFuture;
 
 use crate::{
-    Direction, Error, Item, KeyRange, Page, PageLimit, Reader, Result, Store, Txn, Write,
+    Direction, Dropped, Error, Item, KeyRange, Page, PageLimit, Reader, Result, Store, Txn, Write,
     check_sizes, check_sorted,
 };
 
@@ -165,6 +165,22 @@ impl Store for MemStore {
             let count = deletions.len();
             inner.apply(deletions);
             Ok(count)
+        })
+    }
+
+    /// Drops every second key, so that nobody leans on what stays, or on what does not.
+    fn drop_range<'a>(
+        &'a self,
+        guards: Vec<Bytes>,
+        range: &'a KeyRange,
+    ) -> BoxFuture<'a, Result<Dropped>> {
+        Box::pin(async move {
+            let mut inner = self.lock();
+            Self::check_guards(&inner, &guards)?;
+            let keys = inner.within(range).step_by(2).map(|(key, _)| Write::Delete(key.clone()));
+            let deletions = keys.collect();
+            inner.apply(deletions);
+            Ok(Dropped::All)
         })
     }
 

@@ -1,5 +1,6 @@
 //! The contract of a store as cases that can fail. Each store runs all of them on a fresh, empty store each.
 
+mod drops;
 mod loads;
 
 use std::ops::ControlFlow;
@@ -46,6 +47,11 @@ pub const CASES: &[(&str, Case)] = &[
     ("deleting_a_range_counts_more_than_a_page", |s| {
         Box::pin(deleting_a_range_counts_more_than_a_page(s))
     }),
+    ("a_dropped_range_is_gone_once_the_rest_is_deleted", |s| {
+        Box::pin(drops::a_dropped_range_is_gone_once_the_rest_is_deleted(s))
+    }),
+    ("dropping_is_guarded", |s| Box::pin(drops::dropping_is_guarded(s))),
+    ("a_snapshot_keeps_what_is_dropped", |s| Box::pin(drops::a_snapshot_keeps_what_is_dropped(s))),
     ("size_grows_with_the_data", |s| Box::pin(size_grows_with_the_data(s))),
 ];
 

@@ -7,8 +7,6 @@
 //!
 //! Nobody waits for the thread while it writes, but many may wait for the core that it keeps: so it rests.
 
-#[cfg(target_os = "linux")]
-use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -18,6 +16,7 @@ use lazuli_env::real::Rests;
 use lazuli_store::{Error, Item, Result};
 use tokio::sync::{mpsc as tokio_mpsc, oneshot};
 
+use crate::behind::give_way;
 use crate::error::{from_engine, from_io};
 use crate::state::State;
 
@@ -26,12 +25,6 @@ const RUNS_MAX: usize = 12;
 const STALL_LOOK_MS: u64 = 5;
 /// Parts that wait to be written. Whoever brings more waits.
 const PARTS_WAITING_MAX: usize = 4;
-/// By how much a load gives way to threads that serve requests, where the cores are busy.
-#[cfg(target_os = "linux")]
-const NICENESS: i32 = 10;
-/// How much longer than asked for its thread may sleep, so that its rests are short.
-#[cfg(target_os = "linux")]
-const TIMER_SLACK_NS: u64 = 1_000;
 
 /// Tables that are written and wait for their turn. If it is dropped, they are forgotten.
 pub(crate) struct Load {
@@ -117,18 +110,6 @@ fn run(
     // Any error here leaves it unknown what is on disk, so it ends the store.
     let _ = answer.send(tables.finish().map_err(|error| state.fail(&error)));
 }
-
-/// Makes this thread, and no other, less urgent.
-#[cfg(target_os = "linux")]
-fn give_way() {
-    // Whoever may not choose runs as before. It is not added to what the thread has that begins the load.
-    let _ = rustix::process::setpriority_process(None, NICENESS);
-    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(TIMER_SLACK_NS));
-}
-
-/// Elsewhere it would be the whole process.
-#[cfg(not(target_os = "linux"))]
-fn give_way() {}
 
 fn wait_for_merges(state: &State) -> Result<()> {
     while state.keyspaces.data.tree.l0_run_count() >= RUNS_MAX {

@@ -8,14 +8,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use fjall::{AbstractTree, OwnedWriteBatch, PersistMode, SeqNo};
-use lazuli_store::{Error, Result, Write};
+use fjall::{AbstractTree, Keyspace, OwnedWriteBatch, PersistMode, SeqNo};
+use lazuli_store::{Dropped, Error, KeyRange, Result, Write};
 
 use crate::bulk::Load;
+use crate::dropping::Chosen;
 use crate::guards::Guards;
 use crate::keyspaces::{ANCHOR, is_data};
 use crate::marker::{Answered, Marker};
-use crate::queue::{Job, Queue, Taken};
+use crate::queue::{Job, Other, Queue, Taken};
 use crate::sealed::Sealed;
 use crate::settings::{Durability, RELAXED_SYNC_MS_MAX};
 use crate::state::State;
@@ -28,6 +29,8 @@ const GROUP_BYTES_MAX: usize = 16 * 1024 * 1024;
 const SEALED_MEMTABLES_MAX: usize = 3;
 const RUNS_MAX: usize = 28;
 const STALL_LOOK_MS: u64 = 5;
+/// After so many snapshots that were closed the engine looks which of the old tables nobody reads any more.
+const SNAPSHOTS_PER_LOOK: usize = 10_000;
 
 pub(crate) struct Committer {
     state: Arc<State>,
@@ -43,6 +46,8 @@ pub(crate) struct Committer {
     synced: u64,
     synced_at: Instant,
     sealed: Sealed,
+    /// What was written before this is in tables, with the anchor behind it, once no memtable waits to be written out.
+    anchored: SeqNo,
 }
 
 impl Committer {
@@ -65,6 +70,7 @@ impl Committer {
             synced: last.number,
             synced_at: Instant::now(),
             sealed: Sealed::default(),
+            anchored: 0,
         }
     }
 
@@ -98,12 +104,12 @@ impl Committer {
         let mut group = Vec::with_capacity(jobs.len());
         let mut bytes = 0;
         for mut job in jobs {
-            if let Some(load) = job.load.take() {
+            if let Some(other) = job.other.take() {
                 // What came before it goes before it.
                 self.commit_group(std::mem::take(&mut group));
                 bytes = 0;
-                let loaded = self.load(&job, load);
-                job.answer(loaded);
+                let done = self.take_turn(&job, other);
+                job.answer(done);
                 continue;
             }
             let more: usize = job.writes.iter().map(Write::bytes).sum();
@@ -185,12 +191,67 @@ impl Committer {
         batch
     }
 
-    /// Makes a load visible, unless a guard is gone.
-    fn load(&mut self, job: &Job, load: Load) -> Result<()> {
+    /// Does what is no batch, unless a guard is gone.
+    fn take_turn(&mut self, job: &Job, other: Other) -> Result<()> {
         self.prepare(std::slice::from_ref(job))?;
         if !job.guards.iter().all(|guard| self.guards.exists(guard)) {
-            return Err(Error::moved("the guard of this load is gone"));
+            return Err(Error::moved("the guard of this load or deletion is gone"));
         }
+        match other {
+            Other::Load(load) => self.load(load),
+            Other::Drop(range, tell) => {
+                // Whoever asked may have gone: then nobody wants to know.
+                let _ = tell.send(self.drop_range(&range)?);
+                Ok(())
+            }
+        }
+    }
+
+    /// Drops tables of a range.
+    ///
+    /// What a start finds in `data` must reach as far as it did before: what is in journals and not behind that counts as
+    /// written out, and what is behind it is missed (see `open`). So the anchor, which is in no range, must be in a table
+    /// and newer than all that goes.
+    fn drop_range(&mut self, range: &KeyRange) -> Result<Dropped> {
+        let state = self.state.clone();
+        let data = &state.keyspaces.data;
+        // The engine would wait for merges under way, and commits for the engine. One that begins just now is waited for.
+        if state.db.active_compactions() > 0 || data.sealed_memtable_count() > 0 {
+            let is_none = Chosen::of(data, range).is_none();
+            return Ok(if is_none { Dropped::All } else { Dropped::NotNow });
+        }
+        // No memtable becomes a table meanwhile.
+        let flushes = data.tree.get_flush_lock();
+        let Some(chosen) = Chosen::of(data, range) else { return Ok(Dropped::All) };
+        if chosen.newest >= self.anchored {
+            drop(flushes);
+            self.write_anchor()?;
+            self.seal(data)?;
+            return Ok(Dropped::NotNow);
+        }
+        let trim = state.keep_tables(&chosen.paths);
+        chosen.drop_from(data).map_err(|error| state.fail(&error))?;
+        drop(flushes);
+        state.publish(self.guards.show());
+        // The engine lets go of old tables when it writes out a memtable, of those of which it knows that nobody reads them.
+        self.write_anchor()?;
+        (0..SNAPSHOTS_PER_LOOK).for_each(|_| drop(state.db.snapshot()));
+        self.seal(data)?;
+        trim.start();
+        Ok(if chosen.more { Dropped::Part } else { Dropped::All })
+    }
+
+    fn write_anchor(&mut self) -> Result<()> {
+        let marker = Marker { writes_data: true, ..self.next_marker() };
+        let mut batch = self.begin_batch(&marker, 1);
+        batch.insert(&self.state.keyspaces.data, Bytes::from_static(ANCHOR), Bytes::new());
+        self.write(batch, &marker, PersistMode::SyncData)?;
+        self.anchored = self.state.published().snapshot.seqno();
+        Ok(())
+    }
+
+    /// Makes a load visible.
+    fn load(&mut self, load: Load) -> Result<()> {
         // Tables must not run ahead of journals, which commits leave unsynced where that is allowed. And only after a
         // batch that says so may `data` hold something newer than the last batch.
         let marker = Marker { loads: true, ..self.next_marker() };
@@ -222,10 +283,13 @@ impl Committer {
     /// The engine leaves this to its worker and asks it with every batch. While that one merges, memtable and journal
     /// would grow without bound, and a thousand such requests fill its line, in which it then waits for itself.
     fn seal_full(&mut self) -> Result<()> {
-        for keyspace in self.state.keyspaces.full() {
-            self.sealed.keep(keyspace.tree.active_memtable());
-            keyspace.rotate_memtable().map_err(|error| self.state.fail(&error))?;
-        }
+        let state = self.state.clone();
+        state.keyspaces.full().try_for_each(|keyspace| self.seal(keyspace))
+    }
+
+    fn seal(&mut self, keyspace: &Keyspace) -> Result<()> {
+        self.sealed.keep(keyspace.tree.active_memtable());
+        keyspace.rotate_memtable().map_err(|error| self.state.fail(&error))?;
         Ok(())
     }
 

@@ -6,6 +6,7 @@
 //!        store/lazuli.format     which format, and the id of the store
 //!        store/lazuli.answered   see `marker`
 //!        store/lazuli.torn       what was last cut off a journal, see `journal`
+//!        store/lazuli.dropped/   tables of which only the disk is to be freed, see `trim`
 //! <path>/store.new/      a store that is being created; never opened, replaced by the next attempt
 //! ```
 //!
@@ -50,6 +51,11 @@ impl Layout {
 
     pub(crate) fn torn(&self) -> PathBuf {
         self.store().join("lazuli.torn")
+    }
+
+    /// Below the engine's directory, which is given.
+    pub(crate) fn dropped_in(folder: &Path) -> PathBuf {
+        folder.join("lazuli.dropped")
     }
 
     pub(crate) fn format_in(folder: &Path) -> PathBuf {

@@ -2,11 +2,13 @@
 //!
 //! Reading order: `layout` (files, lock, format), `keyspaces` (which key lies where), `queue` and `committer` (how writes
 //! become batches), `state` and `reader` (what readers see), `marker`, `manifest` and `journal` (how a start tells what
-//! was never promised from what was lost), `open` (all of it in order). `writeback` keeps commits quick beside
-//! large writes, and nothing needs it.
+//! was never promised from what was lost), `open` (all of it in order). `writeback` and `trim` keep commits quick beside
+//! large writes and deletions, and nothing needs them.
 
+mod behind;
 mod bulk;
 mod committer;
+mod dropping;
 mod error;
 mod guards;
 mod journal;
@@ -23,6 +25,7 @@ mod settings;
 mod size;
 mod state;
 mod store;
+mod trim;
 mod verify;
 mod writeback;
 

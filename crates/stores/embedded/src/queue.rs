@@ -4,7 +4,7 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
-use lazuli_store::{Error, Result, Write};
+use lazuli_store::{Dropped, Error, KeyRange, Result, Write};
 use tokio::sync::{Notify, oneshot};
 
 use crate::bulk::Load;
@@ -18,10 +18,18 @@ const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub(crate) struct Job {
     pub(crate) guards: Vec<Bytes>,
     pub(crate) writes: Vec<Write>,
-    /// Instead of writes: items that are in tables already.
-    pub(crate) load: Option<Load>,
+    /// What it is instead of writes.
+    pub(crate) other: Option<Other>,
     answer: oneshot::Sender<Result<()>>,
     bytes: usize,
+}
+
+/// What has a turn of its own.
+pub(crate) enum Other {
+    /// Items that are in tables already.
+    Load(Load),
+    /// Tables that are to go, and whoever is to be told how far that came.
+    Drop(KeyRange, oneshot::Sender<Dropped>),
 }
 
 impl Job {
@@ -76,13 +84,25 @@ impl Queue {
     /// Waits for room, then for the answer.
     pub(crate) async fn commit(&self, guards: Vec<Bytes>, writes: Vec<Write>) -> Result<()> {
         let (answer, answered) = oneshot::channel();
-        self.enter(Job { guards, writes, load: None, answer, bytes: 0 }, answered).await
+        self.enter(Job { guards, writes, other: None, answer, bytes: 0 }, answered).await
     }
 
     /// The same for items that are in tables already.
     pub(crate) async fn load(&self, guards: Vec<Bytes>, load: Load) -> Result<()> {
+        self.take_turn(guards, Other::Load(load)).await
+    }
+
+    /// The same for tables of a range that is to be dropped.
+    pub(crate) async fn drop_range(&self, guards: Vec<Bytes>, range: KeyRange) -> Result<Dropped> {
+        let (tell, told) = oneshot::channel();
+        self.take_turn(guards, Other::Drop(range, tell)).await?;
+        // Whoever answers that it went well has told before.
+        told.await.map_err(|_| ended())
+    }
+
+    async fn take_turn(&self, guards: Vec<Bytes>, other: Other) -> Result<()> {
         let (answer, answered) = oneshot::channel();
-        let job = Job { guards, writes: Vec::new(), load: Some(load), answer, bytes: 0 };
+        let job = Job { guards, writes: Vec::new(), other: Some(other), answer, bytes: 0 };
         self.enter(job, answered).await
     }
 

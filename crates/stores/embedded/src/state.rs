@@ -14,6 +14,8 @@ use lazuli_store::{Error, Result};
 use crate::error::POISONED;
 use crate::guards::ByKey;
 use crate::keyspaces::Keyspaces;
+use crate::layout::Layout;
+use crate::trim::Trim;
 use crate::writeback::Writeback;
 
 /// The engine, open, with its keyspaces.
@@ -47,6 +49,7 @@ impl State {
         let published = RwLock::new(Arc::new(published));
         let failed = OnceLock::new();
         let _writeback = Writeback::start(&folder);
+        Trim::left_in(&Layout::dropped_in(&folder)).start();
         Self { published, keyspaces, db, _writeback, folder, marker, failed, _lock: lock }
     }
 
@@ -66,6 +69,11 @@ impl State {
         drop(published);
         // Closing the old one may collect garbage, which readers must not wait for.
         drop(old);
+    }
+
+    /// To be called before tables are dropped, so that freeing the disk under them is nothing that anybody waits for.
+    pub(crate) fn keep_tables(&self, tables: &[Arc<PathBuf>]) -> Trim {
+        Trim::keep(&Layout::dropped_in(&self.folder), tables)
     }
 
     /// Remembers the first failure of a write. From then on everything answers with it.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use lazuli_env::BoxFuture;
 use lazuli_store::limits::COMMIT_BYTES_MAX;
-use lazuli_store::{Error, Item, KeyRange, Loading, Reader, Result, Store, Txn, Write};
+use lazuli_store::{Dropped, Error, Item, KeyRange, Loading, Reader, Result, Store, Txn, Write};
 use tokio::sync::oneshot;
 
 use crate::bulk::{Load, Tables};
@@ -189,6 +189,14 @@ impl Store for EmbeddedStore {
         keys_max: usize,
     ) -> BoxFuture<'a, Result<usize>> {
         Box::pin(self.delete_keys(range, keys_max))
+    }
+
+    fn drop_range<'a>(
+        &'a self,
+        guards: Vec<Bytes>,
+        range: &'a KeyRange,
+    ) -> BoxFuture<'a, Result<Dropped>> {
+        Box::pin(self.queue.drop_range(guards, range.clone()))
     }
 
     fn size<'a>(&'a self, range: &'a KeyRange) -> BoxFuture<'a, Result<u64>> {

@@ -12,13 +12,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use lazuli_store::{Direction, KeyRange, PageLimit, Store, Write};
+use lazuli_store::{Direction, Dropped, KeyRange, PageLimit, Store, Write};
 use lazuli_store_embedded::{EmbeddedStore, Settings};
 
 const WRITERS: usize = 16;
 /// The number of the one that loads, among those who are answered, and what each of its loads replaces.
 const LOADER: usize = WRITERS;
 const LOAD_ITEMS: usize = 1_500;
+/// The one that drops what it has loaded, and the rows in which it counts what it has begun to load and what it has dropped.
+const DROPPER: usize = WRITERS + 1;
+const LOADED: &str = "\0\0\0\0loaded";
+const DROPPED: &str = "\0\0\0\0dropped";
+/// How often it asks a store that is busy.
+const ASKS_MAX: usize = 50;
 /// More rounds than a test run has time for: set `LAZULI_KILL_ROUNDS`.
 const ROUNDS: u64 = 10;
 
@@ -44,7 +50,11 @@ fn item_value(writer: usize, number: u64) -> Bytes {
 }
 
 async fn counter(store: &EmbeddedStore, writer: usize) -> u64 {
-    let value = store.snapshot().get(&counter_key(writer)).await.unwrap();
+    count_in(store, &counter_key(writer)).await
+}
+
+async fn count_in(store: &EmbeddedStore, key: &[u8]) -> u64 {
+    let value = store.snapshot().get(key).await.unwrap();
     value.map_or(0, |value| u64::from_be_bytes(value[..].try_into().unwrap()))
 }
 
@@ -76,6 +86,37 @@ async fn keep_loading(store: Arc<EmbeddedStore>) {
     }
 }
 
+fn dropped() -> KeyRange {
+    KeyRange::prefix("drop-")
+}
+
+/// Loads items, writes some more of them, and lets all of them go, over and over.
+async fn keep_dropping(store: Arc<EmbeddedStore>) {
+    let note = async |key: &'static str, number: u64| {
+        let write = Write::Put(key.into(), number.to_be_bytes().to_vec().into());
+        store.begin(vec![]).await.unwrap().commit(vec![write]).await.unwrap();
+    };
+    for number in count_in(&store, LOADED.as_bytes()).await + 1.. {
+        note(LOADED, number).await;
+        let key = |n: usize| Bytes::from(format!("drop-{n:06}"));
+        let items = (0..LOAD_ITEMS).map(|n| (key(n), Bytes::from(vec![0; 4_000]))).collect();
+        store.ingest(vec![], items).await.unwrap();
+        for n in 0..20 {
+            let put = Write::Put(key(n * 50), vec![1; 100].into());
+            store.begin(vec![]).await.unwrap().commit(vec![put]).await.unwrap();
+        }
+        for _ in 0..ASKS_MAX {
+            if store.drop_range(vec![LOADED.into()], &dropped()).await.unwrap() == Dropped::All {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        while store.delete_range(&dropped(), 1_000).await.unwrap() == 1_000 {}
+        note(DROPPED, number).await;
+        tell(DROPPER, number);
+    }
+}
+
 /// One write per line: a pipe takes it whole or not at all.
 fn tell(writer: usize, number: u64) {
     let line = format!("answered {writer} {number}\n");
@@ -103,7 +144,8 @@ async fn child() {
             }
         });
     }
-    tokio::spawn(keep_loading(store));
+    tokio::spawn(keep_loading(store.clone()));
+    tokio::spawn(keep_dropping(store));
     std::future::pending::<()>().await;
 }
 
@@ -143,6 +185,14 @@ async fn check(folder: &Path, answered: &BTreeMap<usize, u64>) -> u64 {
     assert!(loaded.len() <= 1, "a load is there by half: {loaded:?}");
     let promised = answered.get(&LOADER).copied().unwrap_or(0);
     assert!(loaded.first().copied().unwrap_or(0) >= promised, "{loaded:?} of {promised}");
+    let begun = count_in(&store, LOADED.as_bytes()).await;
+    let gone = count_in(&store, DROPPED.as_bytes()).await;
+    assert!(gone >= answered.get(&DROPPER).copied().unwrap_or(0));
+    if begun == gone {
+        let page =
+            store.snapshot().scan(&dropped(), Direction::Forward, PageLimit::MAX).await.unwrap();
+        assert_eq!(page.items.len(), 0, "what was dropped came back");
+    }
     let mut total = 0;
     for writer in 0..WRITERS {
         let last = counter(&store, writer).await;
@@ -190,5 +240,6 @@ async fn no_kill_loses_an_answered_commit() {
         println!("round {round}: {total} commits, checked in {:?}", start.elapsed());
     }
     let total = check(folder.path(), &answered).await;
+    assert!(answered.contains_key(&DROPPER), "nothing was ever dropped");
     assert!(total > rounds * 10, "only {total} commits in {rounds} rounds");
 }
