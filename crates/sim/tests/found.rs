@@ -42,6 +42,13 @@ fn who_has_lost_the_lead_calls_nothing_damaged() {
     holds("map_changes", 3_212);
 }
 
+/// Who looked for arrivals that the catalog does not know saw one whose move was then over, and began to forget it: that
+/// operation never found it, and stayed for ever.
+#[test]
+fn an_arrival_that_is_over_is_not_looked_for_for_ever() {
+    holds("stops", 5_000_538);
+}
+
 /// Whoever took over a move after its copy had seen no commit, so it predicted that writers would not have to wait, fenced
 /// them for longer than the move allowed, let them go, and predicted the same again.
 #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lazuli_env::Id;
+use lazuli_shardmap::local::Arrival;
 use lazuli_shardmap::{
     Access, ContainerId, Epoch, Garbage, Identity, LocalChange, LocalMap, Partition, PartitionId,
     PartitionState, ShardId,
@@ -116,6 +117,40 @@ async fn a_change_that_does_not_fit_changes_nothing_unless_it_is_a_repair() {
     let repair = LocalChange { forced: true, ..put(5, Partition { epoch: Epoch(9), ..first }) };
     map.apply(&repair).await.unwrap();
     assert_eq!(map.partitions().unwrap(), repair.puts);
+}
+
+#[tokio::test]
+async fn what_came_by_an_arrival_becomes_garbage_once_and_only_while_it_arrives() {
+    let map = shard(Arc::new(MemStore::new())).await;
+    let ends = partition(1, 1, PartitionState::Online);
+    let arrival = Arrival {
+        number: 7,
+        epoch: 2,
+        shard: ends.shard,
+        container: ends.container,
+        partition: ends.id,
+        routes: ends.routes.clone(),
+    };
+    let begin = LocalChange { operation: 1, arrivals: vec![arrival], ..LocalChange::default() };
+    map.apply(&begin).await.unwrap();
+    let forget = |operation: u64, epoch: u64| {
+        let (shard, container, routes) = (ends.shard, ends.container, ends.routes.clone());
+        let garbage = vec![Garbage { id: operation, shard, container, routes }];
+        let arrived = vec![(7, epoch)];
+        LocalChange { operation, garbage, arrived, forced: true, ..LocalChange::default() }
+    };
+    // Another one leads it by now.
+    map.apply(&forget(2, 1)).await.unwrap();
+    assert_eq!((map.arrivals().unwrap().len(), map.garbage().await.unwrap().len()), (1, 0));
+    map.apply(&forget(3, 2)).await.unwrap();
+    let ids = map.garbage().await.unwrap().into_iter().map(|garbage| garbage.id);
+    assert_eq!((map.arrivals().unwrap().len(), ids.collect::<Vec<_>>()), (0, vec![3]));
+    // And by then the partition may be here for good.
+    map.garbage_done(3).await.unwrap();
+    map.apply(&forget(4, 2)).await.unwrap();
+    assert_eq!(map.garbage().await.unwrap(), []);
+    let unforced = LocalChange { forced: false, ..forget(5, 2) };
+    assert_eq!(map.apply(&unforced).await.unwrap_err().code(), "local-map-differs");
 }
 
 #[tokio::test]

@@ -41,6 +41,12 @@ pub(super) struct Rows {
     seen: u64,
 }
 
+impl Rows {
+    fn is_arriving(&self, (number, epoch): &(u64, u64)) -> bool {
+        self.arrivals.get(number).is_some_and(|arrival| arrival.epoch == *epoch)
+    }
+}
+
 pub struct LocalMap {
     store: Arc<dyn Store>,
     identity: Identity,
@@ -224,8 +230,9 @@ impl LocalMap {
         }
         let dropped = self.dropped(change)?;
         let finished_below = head.finished_below.max(change.finished_below);
-        let mut writes = forget_garbage(&*txn, &change.garbage).await?;
-        writes.extend(self.writes(change, &dropped));
+        let garbage = self.garbage_of(change)?;
+        let mut writes = forget_garbage(&*txn, garbage).await?;
+        writes.extend(self.writes(change, &dropped, garbage));
         writes.extend(forget_applied(&*txn, head.finished_below, finished_below).await?);
         writes.push(Write::Delete(head_key(*version)));
         writes.push(Write::Put(head_key(*version + 1), encode(&HeadRow { finished_below })));
@@ -284,11 +291,7 @@ impl LocalMap {
             let ids = ids.chain(change.drops.iter().map(|(id, _)| *id));
             return Ok(ids.filter_map(|id| rows.get(&id)).map(|row| (row.id, row.epoch)).collect());
         }
-        let arrivals = &rows.arrivals;
-        let is_there = |(number, epoch): &(u64, u64)| {
-            arrivals.get(number).is_some_and(|arrival| arrival.epoch == *epoch)
-        };
-        if let Some((number, epoch)) = change.arrived.iter().find(|row| !is_there(row)) {
+        if let Some((number, epoch)) = change.arrived.iter().find(|row| !rows.is_arriving(row)) {
             let message = format!(
                 "operation {} does not find move {number} at epoch {epoch} on shard {}",
                 change.operation, self.identity.shard
@@ -314,14 +317,27 @@ impl LocalMap {
         }
     }
 
-    fn writes(&self, change: &LocalChange, dropped: &[(PartitionId, Epoch)]) -> Vec<Write> {
+    /// What the change makes garbage. What has come by an arrival that is over already, which only a repair may name, is
+    /// not its to give away.
+    fn garbage_of<'a>(&self, change: &'a LocalChange) -> Result<&'a [Garbage]> {
+        let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
+        let rows = rows.as_ref().ok_or_else(unknown)?;
+        let is_over = change.arrived.iter().any(|row| !rows.is_arriving(row));
+        Ok(if is_over { &[] } else { &change.garbage })
+    }
+
+    fn writes(
+        &self,
+        change: &LocalChange,
+        dropped: &[(PartitionId, Epoch)],
+        garbage: &[Garbage],
+    ) -> Vec<Write> {
         let drops = dropped.iter().map(|(id, epoch)| Write::Delete(row_key(*id, *epoch)));
         let puts = change.puts.iter().map(|put| {
             assert_eq!(put.shard, self.identity.shard, "a row of another shard");
             Write::Put(row_key(put.id, put.epoch), encode(put))
         });
-        let garbage = change
-            .garbage
+        let garbage = garbage
             .iter()
             .map(|garbage| Write::Put(Self::garbage_guard(garbage.id), encode(garbage)));
         let applied = Write::Put(applied_key(change.operation), Bytes::new());
@@ -338,7 +354,7 @@ impl LocalMap {
         rows.by_id.extend(change.puts.iter().map(|put| (put.id, put.clone())));
         for (number, epoch) in &change.arrived {
             // A repair may name one that is not there, or one that another leader has replaced.
-            if rows.arrivals.get(number).is_some_and(|arrival| arrival.epoch == *epoch) {
+            if rows.is_arriving(&(*number, *epoch)) {
                 rows.arrivals.remove(number);
             }
         }

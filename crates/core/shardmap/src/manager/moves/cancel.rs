@@ -124,6 +124,8 @@ impl Change for Forget<'_> {
         }
         unclaimed(draft.view(), container, routes).await?;
         let mut operation = step("forget arrival", container);
+        // It may be gone from the shard by now: its move was over in the meantime, or another one has forgotten it.
+        operation.forced = true;
         operation.claims.push(routes.clone());
         operation.arrived.push(Arrived { shard, number, epoch });
         operation.garbage.push(draft.new_garbage(shard, container, routes.clone()));

@@ -80,9 +80,11 @@ impl Manager {
 
     /// Makes garbage of what came to a shard by moves that the catalog does not know: it was restored from a backup.
     pub(crate) async fn reconcile_arrivals(&self, shard: ShardId) -> Result<()> {
-        // The shard first: what it has by then, the catalog has begun.
-        for arrival in self.local(shard)?.arrivals()? {
-            if self.catalog.moving(arrival.number).await?.is_none() {
+        let local = self.local(shard)?;
+        // The shard first: what it has by then, the catalog has begun. And again: a move that is over leaves it first.
+        for arrival in local.arrivals()? {
+            let is_known = self.catalog.moving(arrival.number).await?.is_some();
+            if !is_known && local.arrivals()?.contains(&arrival) {
                 self.run(&Forget { arrival: &arrival }).await?;
             }
         }
