@@ -46,7 +46,8 @@ pub(crate) fn go_on_for(seconds: u64, fate: Fate, seed: Option<u64>) -> Result {
         Fate::Killed => ("chaos", true),
         Fate::Unharmed => ("chaos-unharmed", false),
     };
-    let folder = workspace.scratch.join(folder_name);
+    // Runs at the same time do not share one. What a run leaves is worth a look only if it failed.
+    let folder = workspace.scratch.join(format!("{folder_name}-{seed}"));
     process::fresh_folder(&folder)?;
     let (account, key) = conformance::account()?;
     println!("--- what the checkers find");
@@ -59,11 +60,12 @@ pub(crate) fn go_on_for(seconds: u64, fate: Fate, seed: Option<u64>) -> Result {
     println!("--- chaos for {seconds} s with seed {seed}");
     let mut command = Command::new(python);
     command.arg(workspace::root().join(FOLDER).join(PROGRAM));
-    command.arg("--binary").arg(server).arg("--folder").arg(folder);
+    command.arg("--binary").arg(server).arg("--folder").arg(&folder);
     command.args(["--seconds", &seconds.to_string(), "--seed", &seed.to_string()]);
     command.args(["--account", &account, "--key", &key]);
     if kills {
         command.arg("--kills");
     }
-    process::run(command.env("PYTHONDONTWRITEBYTECODE", "1"))
+    process::run(command.env("PYTHONDONTWRITEBYTECODE", "1"))?;
+    std::fs::remove_dir_all(&folder).map_err(|error| process::unusable(&folder, &error))
 }

@@ -36,8 +36,11 @@ pub struct Size {
     pub bytes: u64,
     pub writes_per_second: u64,
     pub rounds: usize,
-    /// How long writers are measured before a move, and how long all rests before that.
+    /// How long all rests between two things that are measured.
     pub calm: Duration,
+    /// How long writers are measured before a move: about as long as one takes, so that whatever the machine does at times
+    /// is as likely to happen before as during it.
+    pub before: Duration,
     /// The items of the partitions that are split.
     pub splits: Vec<u64>,
 }
@@ -48,8 +51,9 @@ impl Size {
         Self {
             bytes: 1 << 30,
             writes_per_second: 2_000,
-            rounds: 3,
+            rounds: 5,
             calm: Duration::from_secs(5),
+            before: Duration::from_secs(10),
             splits: vec![1_000_000, 10_000_000],
         }
     }
@@ -62,7 +66,8 @@ impl Size {
 
     /// One move, for those who want to see quickly what a change does.
     pub fn quick(self) -> Self {
-        Self { rounds: 1, calm: Duration::from_secs(2), splits: vec![], ..self }
+        let calm = Duration::from_secs(2);
+        Self { rounds: 1, calm, before: calm, splits: vec![], ..self }
     }
 
     /// No moves.
@@ -77,6 +82,7 @@ impl Size {
             writes_per_second: 200,
             rounds: 1,
             calm: Duration::from_millis(100),
+            before: Duration::from_millis(100),
             splits: vec![1_000],
         }
     }
@@ -123,9 +129,10 @@ async fn round(
 ) -> Result<Round> {
     let mut round = Round::default();
     tokio::time::sleep(size.calm).await;
-    let start = Instant::now();
-    tokio::time::sleep(size.calm).await;
+    let (start, processor) = (Instant::now(), processor_time());
+    tokio::time::sleep(size.before).await;
     round.before = writers.since(start);
+    round.writing_share = (processor_time() - processor).div_duration_f64(start.elapsed());
 
     let start = Instant::now();
     round.plain = plain::copy(file, &format!("{number}")).await?;
@@ -134,7 +141,7 @@ async fn round(
 
     let memory = memory_bytes();
     let arrived = world.engine.move_stats().arrived;
-    let start = Instant::now();
+    let (start, processor) = (Instant::now(), processor_time());
     let begun = world.begin_move(MoveOptions::default()).await?;
     let number = begun.number;
     while world.engine.move_stats().arrived == arrived {
@@ -151,6 +158,7 @@ async fn round(
         }
     }
     round.arrived = start.elapsed();
+    round.processor = processor_time() - processor;
     round.during = writers.since(start);
     round.pause = world.engine.move_stats().pause_longest;
 
@@ -180,6 +188,15 @@ async fn wait(since: Instant) -> Result<()> {
         return Err(Error::internal("too-slow", "the move does not come to an end"));
     }
     Ok(())
+}
+
+/// What this process has taken of all cores so far; zero where the system does not say.
+fn processor_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // Behind the name, which may hold anything, the twelfth and thirteenth are hundredths of seconds.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
+    let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks * 10)
 }
 
 /// What this process has in memory; zero where the system does not say.

@@ -42,6 +42,10 @@ pub struct Round {
     pub retired: Duration,
     /// For how long the fence stood, as the engine counts it, of all rounds so far.
     pub pause: Duration,
+    /// What the process took of the cores until then, writers and all.
+    pub processor: Duration,
+    /// What the writers alone had taken of a core before.
+    pub writing_share: f64,
     /// By how much the process grew.
     pub memory: u64,
     pub before: Latency,
@@ -55,6 +59,11 @@ pub struct Round {
 impl Round {
     pub fn rate_share(&self) -> f64 {
         self.plain.as_secs_f64() / self.arrived.as_secs_f64()
+    }
+
+    /// What the move itself took of the cores, about.
+    fn processor(&self) -> f64 {
+        self.processor.as_secs_f64() - self.writing_share * self.arrived.as_secs_f64()
     }
 
     fn times(&self, of: impl Fn(&Self) -> Latency) -> f64 {
@@ -138,12 +147,13 @@ impl fmt::Display for Round {
         writeln!(
             f,
             "  copied after {:.2} s, verified after {:.2} s, arrived after {:.2} s, retired in {:.2} s; \
-             fence {:.1} ms; memory +{} MiB",
+             fence {:.1} ms; processor time {:.1} s; memory +{} MiB",
             seconds(self.copied),
             seconds(self.caught_up),
             seconds(self.arrived),
             seconds(self.retired),
             milliseconds(self.pause),
+            self.processor(),
             self.memory / 1048576
         )?;
         let phases = [
