@@ -11,7 +11,7 @@
 mod rows;
 mod values;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
@@ -21,9 +21,9 @@ use crate::layout::Space;
 use crate::record::{decode, encode};
 use crate::{Epoch, Partition, PartitionId, PartitionState};
 use rows::{
-    HeadRow, IdentityRow, applied_key, arrival_key, arrival_writes, forget_applied, forget_garbage,
-    garbage_key, head_key, identity_key, progress_key, read_head, read_identity, read_rows,
-    row_key, scan_all,
+    HeadRow, IdentityRow, Rows, applied_key, arrival_key, arrival_writes, forget_applied,
+    forget_garbage, garbage_key, head_key, identity_key, progress_key, read_head, read_identity,
+    read_rows, row_key, scan_all,
 };
 
 pub use rows::SHARD_FORMAT;
@@ -31,21 +31,6 @@ pub use values::{Access, Arrival, Arrived, Garbage, Held, Identity, LocalChange}
 
 /// How often one change is tried while other processes or a faltering store come in between.
 const APPLY_TRIES_MAX: usize = 3;
-
-/// The rows in memory.
-pub(super) struct Rows {
-    by_id: BTreeMap<PartitionId, Partition>,
-    /// What is on its way here, by the number of its move.
-    arrivals: BTreeMap<u64, Arrival>,
-    /// The highest number of an operation that this shard has taken.
-    seen: u64,
-}
-
-impl Rows {
-    fn is_arriving(&self, (number, epoch): &(u64, u64)) -> bool {
-        self.arrivals.get(number).is_some_and(|arrival| arrival.epoch == *epoch)
-    }
-}
 
 pub struct LocalMap {
     store: Arc<dyn Store>,
@@ -317,13 +302,9 @@ impl LocalMap {
         }
     }
 
-    /// What the change makes garbage. What has come by an arrival that is over already, which only a repair may name, is
-    /// not its to give away.
     fn garbage_of<'a>(&self, change: &'a LocalChange) -> Result<&'a [Garbage]> {
         let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
-        let rows = rows.as_ref().ok_or_else(unknown)?;
-        let is_over = change.arrived.iter().any(|row| !rows.is_arriving(row));
-        Ok(if is_over { &[] } else { &change.garbage })
+        Ok(rows.as_ref().ok_or_else(unknown)?.garbage_of(change))
     }
 
     fn writes(

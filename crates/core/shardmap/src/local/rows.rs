@@ -6,7 +6,7 @@ use bytes::{BufMut, Bytes};
 use lazuli_env::Id;
 use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result, Write, after_key};
 
-use super::{Arrival, Garbage, Identity, LocalChange, Rows};
+use super::{Arrival, Garbage, Identity, LocalChange};
 use crate::layout::{self, Space};
 use crate::record::{decode, encode, record_fields};
 use crate::{ContainerId, Epoch, Partition, PartitionId, ShardId};
@@ -22,6 +22,28 @@ pub(super) struct IdentityRow {
 
 pub(super) struct HeadRow {
     pub(super) finished_below: u64,
+}
+
+/// The rows in memory.
+pub(super) struct Rows {
+    pub(super) by_id: BTreeMap<PartitionId, Partition>,
+    /// What is on its way here, by the number of its move.
+    pub(super) arrivals: BTreeMap<u64, Arrival>,
+    /// The highest number of an operation that this shard has taken.
+    pub(super) seen: u64,
+}
+
+impl Rows {
+    pub(super) fn is_arriving(&self, (number, epoch): &(u64, u64)) -> bool {
+        self.arrivals.get(number).is_some_and(|arrival| arrival.epoch == *epoch)
+    }
+
+    /// What the change makes garbage. What has come by an arrival that is over already, which only a repair may name, is
+    /// not its to give away.
+    pub(super) fn garbage_of<'a>(&self, change: &'a LocalChange) -> &'a [Garbage] {
+        let is_over = change.arrived.iter().any(|row| !self.is_arriving(row));
+        if is_over { &[] } else { &change.garbage }
+    }
 }
 
 record_fields!(IdentityRow { format, catalog, shard });
