@@ -19,9 +19,9 @@ use crate::shard::LiveShard;
 const SLICE_KEYS: usize = 250;
 /// Keys that are looked through at once.
 const PAGE_KEYS: usize = 1_000;
-/// How long a store that is busy is left alone before it is asked again to drop keys, and how often it is.
+/// How long a store that is busy is left alone before it is asked again to drop keys, and how often it is asked in all.
 const DROP_REST: Duration = Duration::from_millis(20);
-const DROP_REFUSALS_MAX: usize = 500;
+const DROP_ASKS_MAX: usize = 1_000;
 
 impl Engine {
     /// Deletes all garbage of the shards that answer, and says how many keys that were, without those that a store dropped.
@@ -69,14 +69,10 @@ async fn is_empty(shard: &LiveShard, keys: &KeyRange) -> Result<bool> {
 
 /// Has the store let go of what it can, as long as the guard stands. If it does not come to it, all is deleted.
 async fn drop_keys(shard: &LiveShard, guard: &Bytes, keys: &KeyRange) {
-    let mut refusals = 0;
-    while refusals < DROP_REFUSALS_MAX {
+    for _ in 0..DROP_ASKS_MAX {
         match shard.store.drop_range(vec![guard.clone()], keys).await {
-            Ok(Dropped::Part) => refusals = 0,
-            Ok(Dropped::NotNow) => {
-                refusals += 1;
-                shard.env.clock.sleep(DROP_REST).await;
-            }
+            Ok(Dropped::Part) => {}
+            Ok(Dropped::NotNow) => shard.env.clock.sleep(DROP_REST).await,
             Ok(Dropped::All) | Err(_) => return,
         }
     }

@@ -21,6 +21,7 @@ use lazuli_store::{Error, Result};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::from_io;
+use crate::keyspaces::DATA;
 use crate::marker::StoreId;
 
 /// The format that this code writes, and the only one that it reads.
@@ -56,6 +57,11 @@ impl Layout {
     /// Below the engine's directory, which is given.
     pub(crate) fn dropped_in(folder: &Path) -> PathBuf {
         folder.join("lazuli.dropped")
+    }
+
+    /// The tables of `data`, below the engine's directory.
+    pub(crate) fn tables_in(folder: &Path) -> PathBuf {
+        folder.join(format!("keyspaces/{}/tables", DATA.1))
     }
 
     pub(crate) fn format_in(folder: &Path) -> PathBuf {

@@ -49,7 +49,7 @@ impl State {
         let published = RwLock::new(Arc::new(published));
         let failed = OnceLock::new();
         let _writeback = Writeback::start(&folder);
-        Trim::left_in(&Layout::dropped_in(&folder)).start();
+        Trim::left_in(&Layout::dropped_in(&folder), &Layout::tables_in(&folder)).start();
         Self { published, keyspaces, db, _writeback, folder, marker, failed, _lock: lock }
     }
 

@@ -2,12 +2,13 @@
 //!
 //! The engine deletes the file of a table when nobody reads it any more, and holds a lock meanwhile for which readers and
 //! commits wait. For a large file that takes many milliseconds. So a table that is dropped gets a second name first: what
-//! the engine deletes then is only a name, and the file is made shorter step by step by a thread for which nobody waits.
+//! the engine deletes then is only a name, and the file is made shorter step by step by a thread for which nobody waits. It
+//! never touches a file that is still the table of its name.
 //!
 //! Nothing depends on it. What was not done when the store ended is done after the next start.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::Result;
+use std::io::{ErrorKind, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,37 +23,46 @@ const LOOKING_MAX: Duration = Duration::from_secs(600);
 /// What is left to others after a step, at least.
 const REST_LEAST: Duration = Duration::from_millis(1);
 
-/// Files that are to be freed.
+/// A table that is to be freed.
+struct Kept {
+    /// The name that the engine knows it by. While there is such a file, and it is this one, the table is in use.
+    table: PathBuf,
+    second: PathBuf,
+    file: File,
+}
+
+/// Tables that are to be freed.
 #[derive(Default)]
 pub(crate) struct Trim {
-    files: Vec<(PathBuf, File)>,
+    kept: Vec<Kept>,
 }
 
 impl Trim {
     /// Gives each table a second name in the folder. One for which that does not work is left to the engine.
     pub(crate) fn keep(folder: &Path, tables: &[Arc<PathBuf>]) -> Self {
-        let keep = |table: &Path| {
-            let path = folder.join(table.file_name()?);
-            // One of an earlier table of this name, which was not freed yet, goes at once.
-            let _ = fs::remove_file(&path);
-            fs::hard_link(table, &path).ok()?;
-            open(path)
+        let keep = |table: &PathBuf| {
+            let second = folder.join(table.file_name()?);
+            // That of an earlier table with this name, which was not freed yet, is given up.
+            let _ = fs::remove_file(&second);
+            fs::hard_link(table, &second).ok()?;
+            Kept::open(table.clone(), second)
         };
         if cfg!(not(unix)) || fs::create_dir_all(folder).is_err() {
             return Self::default();
         }
-        Self { files: tables.iter().filter_map(|table| keep(table)).collect() }
+        Self { kept: tables.iter().filter_map(|table| keep(table)).collect() }
     }
 
-    /// Those that the last one who had the store open did not come to free.
-    pub(crate) fn left_in(folder: &Path) -> Self {
+    /// Those of a folder of tables that the last one who had the store open did not come to free.
+    pub(crate) fn left_in(folder: &Path, tables: &Path) -> Self {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        Self { files: entries.filter_map(|entry| open(entry.path())).collect() }
+        let kept = |entry: fs::DirEntry| Kept::open(tables.join(entry.file_name()), entry.path());
+        Self { kept: entries.filter_map(kept).collect() }
     }
 
-    /// Frees them, one after another, as soon as they have no other name.
+    /// Frees them, as soon as nobody else has them.
     pub(crate) fn start(self) {
-        if self.files.is_empty() {
+        if self.kept.is_empty() {
             return;
         }
         // Without a thread they are left to the next start.
@@ -63,36 +73,45 @@ impl Trim {
     fn run(mut self) {
         give_way();
         let began = Instant::now();
-        while !self.files.is_empty() {
-            let is_free = |(_, file): &mut (_, File)| matches!(has_other_name(file), Ok(false));
-            for (path, file) in self.files.extract_if(.., is_free) {
+        while !self.kept.is_empty() {
+            for kept in self.kept.extract_if(.., |kept| matches!(kept.is_unused(), Ok(true))) {
                 // Whatever fails: the name goes, and with it the file.
-                let _ = make_empty(&file);
-                let _ = fs::remove_file(path);
+                let _ = make_empty(&kept.file);
+                let _ = fs::remove_file(kept.second);
             }
             if began.elapsed() > LOOKING_MAX {
-                // The engine frees it when it is no longer read.
-                self.files.drain(..).for_each(|(path, _)| drop(fs::remove_file(path)));
+                // The engine frees them when they are no longer read.
+                self.kept.drain(..).for_each(|kept| drop(fs::remove_file(kept.second)));
             }
             std::thread::sleep(LOOK);
         }
     }
 }
 
-fn open(path: PathBuf) -> Option<(PathBuf, File)> {
-    let file = OpenOptions::new().write(true).open(&path).ok()?;
-    Some((path, file))
-}
+impl Kept {
+    fn open(table: PathBuf, second: PathBuf) -> Option<Self> {
+        let file = OpenOptions::new().write(true).open(&second).ok()?;
+        Some(Self { table, second, file })
+    }
 
-#[cfg(unix)]
-fn has_other_name(file: &File) -> Result<bool> {
-    Ok(std::os::unix::fs::MetadataExt::nlink(&file.metadata()?) > 1)
-}
+    /// Whether the engine has let go of the table, and it has no third name, such as one in somebody's backup.
+    #[cfg(unix)]
+    fn is_unused(&self) -> Result<bool> {
+        use std::os::unix::fs::MetadataExt;
+        let file = self.file.metadata()?;
+        let is_table = match fs::symlink_metadata(&self.table) {
+            Ok(table) => (table.dev(), table.ino()) == (file.dev(), file.ino()),
+            Err(error) if error.kind() == ErrorKind::NotFound => false,
+            Err(error) => return Err(error),
+        };
+        Ok(!is_table && file.nlink() <= 1)
+    }
 
-/// Elsewhere there is no way to tell, and no table gets a second one.
-#[cfg(not(unix))]
-fn has_other_name(_: &File) -> Result<bool> {
-    Ok(false)
+    /// Elsewhere there is no way to tell, and no table gets a second name.
+    #[cfg(not(unix))]
+    fn is_unused(&self) -> Result<bool> {
+        Ok(false)
+    }
 }
 
 fn make_empty(file: &File) -> Result<()> {

@@ -126,13 +126,42 @@ async fn a_start_frees_what_the_last_one_did_not_come_to() {
     drop(EmbeddedStore::open(folder.path(), &settings()).unwrap());
     let dropped = folder.path().join(DROPPED);
     std::fs::create_dir_all(&dropped).unwrap();
-    std::fs::write(dropped.join("7"), vec![0; 3_000_000]).unwrap();
-    // One that is a table still: it was to be dropped, but was not.
-    let table = folder.path().join("table");
-    std::fs::write(&table, vec![0; 3_000_000]).unwrap();
-    std::fs::hard_link(&table, dropped.join("8")).unwrap();
+    for name in ["7", "8"] {
+        std::fs::write(dropped.join(name), vec![0; 3_000_000]).unwrap();
+    }
+    // One of them is in somebody's backup.
+    let backup = folder.path().join("backup");
+    std::fs::hard_link(dropped.join("8"), &backup).unwrap();
     let _store = open_again(folder.path(), &settings()).await;
     wait_for(|| !dropped.join("7").exists()).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(std::fs::metadata(&table).unwrap().len(), 3_000_000);
+    assert_eq!(std::fs::metadata(&backup).unwrap().len(), 3_000_000);
+}
+
+/// A machine that stops between the second name and the drop leaves such names.
+#[tokio::test]
+async fn a_table_that_is_in_use_is_never_touched_whatever_other_names_come_and_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = EmbeddedStore::open(folder.path(), &settings()).unwrap();
+    fill(&store).await;
+    store.close().await.unwrap();
+    drop(store);
+    let (tables, dropped) = (folder.path().join(DATA_TABLES), folder.path().join(DROPPED));
+    std::fs::create_dir_all(&dropped).unwrap();
+    let names = || std::fs::read_dir(&tables).unwrap().map(|table| table.unwrap().file_name());
+    for name in names() {
+        std::fs::hard_link(tables.join(&name), dropped.join(&name)).unwrap();
+    }
+    let store = open_again(folder.path(), &settings()).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    for name in names() {
+        std::fs::remove_file(dropped.join(&name)).unwrap();
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(store.verify().unwrap().damages.is_empty());
+    assert!(bytes_in(&tables) > 7_000_000);
+    // What was meant to be dropped then is dropped now.
+    drop_range(&store).await;
+    assert_eq!(count(&store, &range()).await, 0);
+    wait_for(|| bytes_in(&tables) + bytes_in(&dropped) < 1_000_000).await;
 }
