@@ -1,0 +1,55 @@
+//! A move lets others have its core in the middle of its work, however much it has to go through.
+
+#![allow(clippy::unwrap_used, reason = "a panic in a test is the failure report")]
+
+mod world;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use lazuli_engine::MoveOptions;
+use lazuli_env::{BoxFuture, Env, Spawn};
+use lazuli_shardmap::manager::Cuts;
+use lazuli_shardmap::{MapKind, Policies};
+use world::World;
+
+const ITEMS: usize = 200;
+
+/// Counts how often somebody gave way.
+struct Counting {
+    inner: Arc<dyn Spawn>,
+    count: AtomicUsize,
+}
+
+impl Spawn for Counting {
+    fn spawn(&self, name: &'static str, task: BoxFuture<'static, ()>) {
+        self.inner.spawn(name, task);
+    }
+
+    fn give_way(&self) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test]
+async fn a_move_gives_way_at_every_row_that_it_sends_reads_back_and_deletes() {
+    let mut world = World::new(2).await;
+    let counting = Arc::new(Counting { inner: world.env.spawn.clone(), count: 0.into() });
+    world.env = Env { spawn: counting.clone(), ..world.env.clone() };
+    world.restart().await;
+    let container = world.create("c", MapKind::Range, Cuts::At(vec![]), Policies::default()).await;
+    for n in 0..ITEMS {
+        world.put(&container, &format!("k{n:03}"), "row", "value").await.unwrap();
+    }
+    let partition = world.partitions(&container).await[0].clone();
+    let target = *world.shard_stores.keys().find(|id| **id != partition.shard).unwrap();
+    let options = MoveOptions::default();
+    world.engine.move_partition(partition.id, target, options).await.unwrap();
+    assert_eq!(counting.count.load(Ordering::Relaxed), 0, "requests do not give way");
+    while !world.engine.manager().catalog().moves().await.unwrap().is_empty() {
+        world.engine.run_moves().await.unwrap();
+    }
+    // Each is sent and read back; of what is left on the source the store drops one half, and the other is deleted.
+    let count = counting.count.load(Ordering::Relaxed);
+    assert!(count >= ITEMS * 5 / 2, "{count} times for {ITEMS} items");
+}
