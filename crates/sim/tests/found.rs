@@ -49,6 +49,13 @@ fn an_arrival_that_is_over_is_not_looked_for_for_ever() {
     holds("stops", 5_000_538);
 }
 
+/// Of two who cleaned up behind a move that was called off, the second ended it before the first had made garbage of what
+/// it had copied, so that nobody who waited for its end knew when that was gone.
+#[test]
+fn a_move_that_was_called_off_ends_when_what_it_copied_is_gone() {
+    holds("map_changes_blobs", 6_001_335);
+}
+
 /// Whoever took over a move after its copy had seen no commit, so it predicted that writers would not have to wait, fenced
 /// them for longer than the move allowed, let them go, and predicted the same again.
 #[test]

@@ -28,7 +28,12 @@ impl Engine {
     ) -> Result<()> {
         self.manager.settle(moving.container).await?;
         let moving = &match moving.stage {
-            MoveStage::Cancelled => self.manager.clear_move(moving.number).await?,
+            MoveStage::Cancelled => {
+                let cleared = self.manager.clear_move(moving.number).await?;
+                // Another one may have begun that, and what becomes garbage is not known before it is done.
+                self.manager.settle(moving.container).await?;
+                cleared
+            }
             _ => moving,
         };
         let (outcome, phase, shard) = match moving.stage {
