@@ -50,7 +50,7 @@ impl Disk {
         Self {
             name: name.into(),
             world: world.clone(),
-            synced: MemStore::new(),
+            synced: MemStore::packing(),
             out_until: Arc::default(),
         }
     }

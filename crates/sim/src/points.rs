@@ -47,6 +47,7 @@ pub const POINTS: &[&str] = &[
     "clear move: decided",
     "clear move: taken by a shard",
     "clear move: concluded",
+    "move: handed over",
     "move: copied a part",
     "move: caught up a part",
     "move: verified",

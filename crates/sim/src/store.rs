@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use lazuli_env::BoxFuture;
+use lazuli_store::mem::Content;
 use lazuli_store::{
-    Direction, Dropped, Item, KeyRange, Page, PageLimit, Reader, Result, Store, Txn, Write,
-    check_sizes, check_sorted,
+    Direction, Dropped, Item, KeyRange, Packed, Page, PageLimit, Parcel, Reader, Result, Store,
+    Txn, Write, check_sizes, check_sorted,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -82,6 +83,46 @@ impl Store for SimStore {
             let writes = items.into_iter().map(|(key, value)| Write::Put(key, value)).collect();
             // A load is guarded and whole as a transaction is.
             self.begin(guards).await?.commit(writes).await
+        })
+    }
+
+    fn pack<'a>(&'a self, ranges: &'a [KeyRange]) -> BoxFuture<'a, Result<Packed>> {
+        Box::pin(async move {
+            self.reach().await?;
+            let Shared { weather, disk, .. } = &*self.shared;
+            if weather.is_busy() {
+                return Ok(Packed::NotNow);
+            }
+            if weather.is_busy() {
+                return Ok(Packed::Nothing);
+            }
+            disk.synced.pack(ranges).await
+        })
+    }
+
+    /// Takes it over in pieces, between which all may end, or somebody else come.
+    fn unpack(&self, guards: Vec<Bytes>, parcel: Parcel) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(async move {
+            let Some(Content { ranges, items }) = parcel.open() else { return Ok(false) };
+            self.reach().await?;
+            let there = self.shared.disk.synced.snapshot();
+            for range in &ranges {
+                let page = there.scan(range, Direction::Forward, PageLimit::items(1)).await?;
+                if !page.items.is_empty() {
+                    return Ok(false);
+                }
+            }
+            if self.shared.weather.is_busy() {
+                return Ok(false);
+            }
+            let puts: Vec<Write> = items.into_iter().map(|(k, v)| Write::Put(k, v)).collect();
+            let (even, odd): (Vec<_>, Vec<_>) =
+                puts.into_iter().enumerate().partition(|(n, _)| n % 2 == 0);
+            for piece in [even, odd] {
+                let writes = piece.into_iter().map(|(_, write)| write).collect();
+                self.begin(guards.clone()).await?.commit(writes).await?;
+            }
+            Ok(true)
         })
     }
 

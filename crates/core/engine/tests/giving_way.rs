@@ -33,7 +33,16 @@ impl Spawn for Counting {
 
 #[tokio::test]
 async fn a_move_gives_way_at_every_row_that_it_sends_reads_back_and_deletes() {
-    let mut world = World::new(2).await;
+    // Of what is left on the source the store drops one half, and the other is deleted.
+    let copied = give_way(World::new(2).await).await;
+    assert!(copied >= ITEMS * 5 / 2, "{copied} times for {ITEMS} items");
+    let handed_over = give_way(World::with(2, true).await).await;
+    assert!(handed_over >= ITEMS * 3 / 2, "{handed_over} times for {ITEMS} items");
+    assert!(handed_over < copied, "nobody went through what was handed over but the target");
+}
+
+/// How often a move did.
+async fn give_way(mut world: World) -> usize {
     let counting = Arc::new(Counting { inner: world.env.spawn.clone(), count: 0.into() });
     world.env = Env { spawn: counting.clone(), ..world.env.clone() };
     world.restart().await;
@@ -49,7 +58,5 @@ async fn a_move_gives_way_at_every_row_that_it_sends_reads_back_and_deletes() {
     while !world.engine.manager().catalog().moves().await.unwrap().is_empty() {
         world.engine.run_moves().await.unwrap();
     }
-    // Each is sent and read back; of what is left on the source the store drops one half, and the other is deleted.
-    let count = counting.count.load(Ordering::Relaxed);
-    assert!(count >= ITEMS * 5 / 2, "{count} times for {ITEMS} items");
+    counting.count.load(Ordering::Relaxed)
 }

@@ -63,42 +63,47 @@ async fn check(world: &World, container: &Container) {
 
 #[tokio::test]
 async fn everything_goes_along_and_nothing_stays_behind() {
-    let world = World::new(2).await;
+    for packing in [false, true] {
+        goes_along(&World::with(2, packing).await).await;
+    }
+}
+
+async fn goes_along(world: &World) {
     let policies = Policies { changes: true, ..Policies::default() };
-    let container = filled(&world, policies).await;
+    let container = filled(world, policies).await;
     let expiring = item_key(&container, "k00", "short");
     let expires_ms = Some(world.env.clock.now_ms() + 60_000);
     let put = Put { key: expiring.clone(), value: "x".into(), expires_ms };
     world.engine.write(container.id, expiring.route(), put).await.unwrap();
     let before = world.item(&container, "k03", "r3").await.unwrap();
-    let feed = changes(&world, &container).await;
+    let feed = changes(world, &container).await;
 
     let (from, to) =
-        (world.partitions(&container).await[0].clone(), other(&world, &container).await);
-    let number = begin(&world, &container).await;
-    end_moves(&world).await;
+        (world.partitions(&container).await[0].clone(), other(world, &container).await);
+    let number = begin(world, &container).await;
+    end_moves(world).await;
 
     let now = world.partitions(&container).await[0].clone();
     assert_eq!((now.id, now.shard, now.state), (from.id, to, PartitionState::Online));
     assert!(now.epoch > from.epoch);
     assert_eq!(world.item(&container, "k03", "r3").await.unwrap(), before, "versions stay");
-    assert_eq!(changes(&world, &container).await, feed, "the change feed stays");
+    assert_eq!(changes(world, &container).await, feed, "the change feed stays");
     let stats = world.engine.partition_stats(now.id, to).await.unwrap();
     assert!(stats.counts.exact);
     assert_eq!(stats.counts.items, u64::from(ITEMS) + 1);
     let finished = world.engine.move_finished(number).await.unwrap();
     assert_eq!(finished.outcome, Outcome::Arrived);
-    check(&world, &container).await;
+    check(world, &container).await;
 
     world.pass(Duration::from_secs(61));
     assert_eq!(world.engine.sweep_all().await.unwrap(), 1, "what was to expire does");
-    check(&world, &container).await;
+    check(world, &container).await;
     // And back again, where its old figures must not be taken for its own.
     world.put(&container, "k03", "new", "1").await.unwrap();
-    begin(&world, &container).await;
-    end_moves(&world).await;
+    begin(world, &container).await;
+    end_moves(world).await;
     world.put(&container, "k03", "newer", "2").await.unwrap();
-    check(&world, &container).await;
+    check(world, &container).await;
 }
 
 async fn changes(world: &World, container: &Container) -> Vec<lazuli_engine::changes::Change> {
@@ -117,7 +122,12 @@ async fn changes(world: &World, container: &Container) -> Vec<lazuli_engine::cha
 
 #[tokio::test]
 async fn writers_notice_nothing_while_it_moves_back_and_forth() {
-    let world = Arc::new(World::new(2).await);
+    for packing in [false, true] {
+        moves_back_and_forth(Arc::new(World::with(2, packing).await)).await;
+    }
+}
+
+async fn moves_back_and_forth(world: Arc<World>) {
     let container = filled(&world, Policies::default()).await;
     let stop = Arc::new(AtomicBool::new(false));
     let mut writers = Vec::new();
@@ -165,10 +175,17 @@ async fn writers_notice_nothing_while_it_moves_back_and_forth() {
 /// lost. Writes come in between, so that there is something to catch up with.
 #[tokio::test]
 async fn a_crash_at_every_commit_is_survived() {
+    for packing in [false, true] {
+        let crashes = crash_at_every_commit(packing).await;
+        assert!(crashes >= 48, "{crashes} crashes are fewer than there were");
+    }
+}
+
+async fn crash_at_every_commit(packing: bool) -> usize {
     let mut crashes = 0;
     for after in [false, true] {
         for at in 1.. {
-            let mut world = World::new(2).await;
+            let mut world = World::with(2, packing).await;
             let container = filled(&world, Policies::default()).await;
             let faults = world.faults.clone();
             *faults.after.lock().unwrap() = after;
@@ -193,7 +210,7 @@ async fn a_crash_at_every_commit_is_survived() {
             crashes += 1;
         }
     }
-    assert!(crashes >= 48, "{crashes} crashes are fewer than there were");
+    crashes
 }
 
 async fn move_with_writes(

@@ -13,9 +13,9 @@ use lazuli_env::{BoxFuture, Points};
 use lazuli_shardmap::layout::{self, Space};
 use lazuli_shardmap::manager::{Cuts, NewShard};
 use lazuli_shardmap::{Container, MapKind, Policies, ShardId};
-use lazuli_store::mem::MemStore;
+use lazuli_store::mem::{Content, MemStore};
 use lazuli_store::{
-    Direction, Dropped, Item, KeyRange, PageLimit, Reader, Result, Store, Txn, Write,
+    Direction, Dropped, Item, KeyRange, PageLimit, Parcel, Reader, Result, Store, Txn, Write,
 };
 use world::{World, item_key};
 
@@ -30,7 +30,7 @@ async fn filled(world: &World) -> Container {
     container
 }
 
-/// A store that does something to what is loaded into it.
+/// A store that does something to what is loaded into it, or handed over to it.
 struct Spoiling {
     store: MemStore,
     spoil: fn(&mut Vec<Item>),
@@ -48,6 +48,12 @@ impl Store for Spoiling {
     fn ingest(&self, guards: Vec<Bytes>, mut items: Vec<Item>) -> BoxFuture<'_, Result<()>> {
         (self.spoil)(&mut items);
         self.store.ingest(guards, items)
+    }
+
+    fn unpack(&self, guards: Vec<Bytes>, parcel: Parcel) -> BoxFuture<'_, Result<bool>> {
+        let mut content: Content = parcel.open().unwrap();
+        (self.spoil)(&mut content.items);
+        self.store.unpack(guards, Parcel::new(content))
     }
 
     fn delete_range<'a>(
@@ -77,7 +83,10 @@ impl Store for Spoiling {
 
 /// Moves everything to a shard with a store that spoils loads, and answers the error.
 async fn move_to(spoil: fn(&mut Vec<Item>)) -> Option<&'static str> {
-    let world = World::new(1).await;
+    move_from(World::new(1).await, spoil).await
+}
+
+async fn move_from(world: World, spoil: fn(&mut Vec<Item>)) -> Option<&'static str> {
     let container = filled(&world).await;
     let new = NewShard {
         name: "spoiling".into(),
@@ -119,6 +128,20 @@ async fn a_row_that_the_target_has_lost_changed_or_made_up_stops_a_move() {
     assert_eq!(move_to(made_up).await, Some("move-differs"));
 }
 
+/// What goes as it is kept is compared by the stores, who alone know how. That all of it has come is found out here.
+#[tokio::test]
+async fn a_row_that_was_lost_or_made_up_on_the_way_stops_a_move_that_hands_over() {
+    let world = async || World::with(1, true).await;
+    assert_eq!(move_from(world().await, |_| {}).await, None);
+    let lost = |items: &mut Vec<Item>| drop(items.remove(7));
+    assert_eq!(move_from(world().await, lost).await, Some("move-differs"));
+    let made_up = |items: &mut Vec<Item>| {
+        let key = lazuli_store::after_key(&items[7].0);
+        items.insert(8, (key, items[7].1.clone()));
+    };
+    assert_eq!(move_from(world().await, made_up).await, Some("move-differs"));
+}
+
 type Hook = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
 
 /// Calls a function the first time that a move has come to a step.
@@ -146,8 +169,8 @@ impl Points for Hooks {
     }
 }
 
-async fn watched() -> (World, Container, Arc<Hooks>, ShardId) {
-    let mut world = World::new(2).await;
+async fn watched(packing: bool) -> (World, Container, Arc<Hooks>, ShardId) {
+    let mut world = World::with(2, packing).await;
     let hooks = Arc::new(Hooks::default());
     world.env = world.env.clone().watched(hooks.clone());
     world.restart().await;
@@ -159,14 +182,23 @@ async fn watched() -> (World, Container, Arc<Hooks>, ShardId) {
 
 #[tokio::test]
 async fn a_write_that_was_not_written_down_for_the_move_stops_it() {
-    let (world, container, hooks, target) = watched().await;
+    for (packing, step) in
+        [(false, "copied a part"), (true, "handed over"), (true, "copied a part")]
+    {
+        write_without_a_trace(packing, step).await;
+    }
+}
+
+/// At this step of the move.
+async fn write_without_a_trace(packing: bool, step: &'static str) {
+    let (world, container, hooks, target) = watched(packing).await;
     let partition = world.partitions(&container).await[0].clone();
     world.engine.partition_stats(partition.id, partition.shard).await.unwrap();
     let (engine, store) = (world.engine.clone(), world.shard_stores[&partition.shard].clone());
     let key = item_key(&container, "k07", "late");
     let put = world::Put { key: key.clone(), value: "late".into(), expires_ms: None };
     let id = container.id;
-    hooks.set("copied a part", move || {
+    hooks.set(step, move || {
         Box::pin(async move {
             engine.write(id, key.route(), put).await.unwrap();
             let rows = KeyRange::prefix(layout::prefix(id, Space::MOVING));
@@ -182,7 +214,7 @@ async fn a_write_that_was_not_written_down_for_the_move_stops_it() {
 /// The figures of the source are wrong, the data is not: both sides are read whole, and the target counts rightly.
 #[tokio::test]
 async fn figures_that_are_wrong_do_not_stop_a_move_and_are_right_after_it() {
-    let (world, container, _, target) = watched().await;
+    let (world, container, _, target) = watched(false).await;
     let partition = world.partitions(&container).await[0].clone();
     let before = world.engine.partition_stats(partition.id, partition.shard).await.unwrap();
     let store = &world.shard_stores[&partition.shard];
@@ -202,7 +234,13 @@ async fn figures_that_are_wrong_do_not_stop_a_move_and_are_right_after_it() {
 
 #[tokio::test]
 async fn what_an_earlier_leader_left_beyond_what_it_wrote_down_is_cleared() {
-    let (world, container, _, target) = watched().await;
+    for packing in [false, true] {
+        clear_what_was_left(packing).await;
+    }
+}
+
+async fn clear_what_was_left(packing: bool) {
+    let (world, container, _, target) = watched(packing).await;
     let partition = world.partitions(&container).await[0].clone();
     world.engine.move_partition(partition.id, target, MoveOptions::default()).await.unwrap();
     let stray = item_key(&container, "k05", "deleted on the source meanwhile").bytes().clone();

@@ -8,7 +8,8 @@ use bytes::Bytes;
 use lazuli_env::{BoxFuture, Env};
 
 use crate::{
-    Direction, Dropped, Error, Item, KeyRange, Page, PageLimit, Reader, Result, Store, Txn, Write,
+    Direction, Dropped, Error, Item, KeyRange, Packed, Page, PageLimit, Parcel, Reader, Result,
+    Store, Txn, Write,
 };
 
 /// What happens to one commit.
@@ -95,6 +96,26 @@ impl Store for FaultyStore {
         Box::pin(async move {
             Self::arrive(&self.plan, &self.env).await?;
             apply(&self.plan, self.inner.ingest(guards, items)).await
+        })
+    }
+
+    fn pack<'a>(&'a self, ranges: &'a [KeyRange]) -> BoxFuture<'a, Result<Packed>> {
+        Box::pin(async move {
+            Self::arrive(&self.plan, &self.env).await?;
+            self.inner.pack(ranges).await
+        })
+    }
+
+    fn unpack(&self, guards: Vec<Bytes>, parcel: Parcel) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(async move {
+            Self::arrive(&self.plan, &self.env).await?;
+            let mut taken = false;
+            apply(&self.plan, async {
+                taken = self.inner.unpack(guards, parcel).await?;
+                Ok(())
+            })
+            .await?;
+            Ok(taken)
         })
     }
 

@@ -19,6 +19,7 @@ pub mod mem_blocks;
 pub mod range;
 pub mod suite;
 
+use std::any::Any;
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
@@ -103,6 +104,29 @@ pub enum Dropped {
     NotNow,
 }
 
+/// What one store holds in some ranges, as that store keeps it, on its way to another. Only the stores know what is in it.
+pub struct Parcel(Box<dyn Any + Send>);
+
+impl Parcel {
+    pub fn new(content: impl Any + Send) -> Self {
+        Self(Box::new(content))
+    }
+
+    /// What is in it, for a store that keeps things in this way too.
+    pub fn open<T: Any>(self) -> Option<T> {
+        self.0.downcast().ok().map(|content| *content)
+    }
+}
+
+/// What became of the wish for a parcel.
+pub enum Packed {
+    Parcel(Parcel),
+    /// The store is busy with what it holds: ask again in a moment.
+    NotNow,
+    /// Reading rows and loading them elsewhere is the only way, or not worse than any other.
+    Nothing,
+}
+
 /// An unchanging view of a store. Keep it short: it holds back the collection of old versions.
 pub trait Reader: Send + Sync {
     fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Bytes>>>;
@@ -159,6 +183,22 @@ pub trait Store: Send + Sync {
     /// The same for items that come one part after another. A store that cannot take them as they come gathers them.
     fn load(&self, guards: Vec<Bytes>) -> Box<dyn Loading + '_> {
         Box::new(Gathered { store: self, guards, items: Vec::new() })
+    }
+
+    /// What the ranges, which ascend and do not meet, hold at one moment between call and return, for another store to take
+    /// over without anybody going through it row by row.
+    fn pack<'a>(&'a self, _ranges: &'a [KeyRange]) -> BoxFuture<'a, Result<Packed>> {
+        Box::pin(std::future::ready(Ok(Packed::Nothing)))
+    }
+
+    /// Takes over what a parcel holds, durable when answered. Says no, changing nothing, if it comes from a store of another
+    /// kind, or if something is in the way: an item in one of the ranges, or the remains of one.
+    ///
+    /// It is for ranges that nobody reads meanwhile, and that nobody puts into but who holds the guards. It need not happen
+    /// at one moment: after an error, [`Kind::Moved`] among them, which is a guard that was gone before the end, any part of
+    /// it may be there.
+    fn unpack(&self, _guards: Vec<Bytes>, _parcel: Parcel) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(std::future::ready(Ok(false)))
     }
 
     /// Deletes up to `keys_max` keys of the range, lowest first, and says how many. Durable when answered, atomic for

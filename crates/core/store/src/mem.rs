@@ -8,8 +8,8 @@ use bytes::Bytes;
 use lazuli_env::BoxFuture;
 
 use crate::{
-    Direction, Dropped, Error, Item, KeyRange, Page, PageLimit, Reader, Result, Store, Txn, Write,
-    check_sizes, check_sorted,
+    Direction, Dropped, Error, Item, KeyRange, Packed, Page, PageLimit, Parcel, Reader, Result,
+    Store, Txn, Write, check_sizes, check_sorted,
 };
 
 /// Versions of one key, oldest first; `None` is a deletion.
@@ -65,6 +65,14 @@ impl Inner {
         self.keys.range::<Bytes, _>((Bound::Included(start), end))
     }
 
+    /// The newest of all that the ranges hold.
+    fn items(&self, ranges: &[KeyRange]) -> Vec<Item> {
+        let live = |(key, versions): (&Bytes, &Versions)| {
+            Some((key.clone(), Self::visible(versions, self.version)?.clone()))
+        };
+        ranges.iter().flat_map(|range| self.within(range)).filter_map(live).collect()
+    }
+
     fn scan(&self, range: &KeyRange, at: u64, direction: Direction, limit: PageLimit) -> Page {
         match direction {
             Direction::Forward => fill(self.within(range), at, limit),
@@ -93,15 +101,28 @@ fn fill<'a>(
     page
 }
 
+/// A parcel of such stores: what some ranges held, in the order of keys.
+pub struct Content {
+    pub ranges: Vec<KeyRange>,
+    pub items: Vec<Item>,
+}
+
 /// A store that lives as long as the value does. Clones share the data.
 #[derive(Clone, Default)]
 pub struct MemStore {
     inner: Arc<Mutex<Inner>>,
+    packs: bool,
 }
 
 impl MemStore {
+    /// One of which everybody goes through rows.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// One that hands over what it holds as it is.
+    pub fn packing() -> Self {
+        Self { packs: true, ..Self::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -145,6 +166,29 @@ impl Store for MemStore {
             Self::check_guards(&inner, &guards)?;
             inner.apply(writes);
             Ok(())
+        })
+    }
+
+    fn pack<'a>(&'a self, ranges: &'a [KeyRange]) -> BoxFuture<'a, Result<Packed>> {
+        Box::pin(async move {
+            if !self.packs {
+                return Ok(Packed::Nothing);
+            }
+            let content = Content { ranges: ranges.to_vec(), items: self.lock().items(ranges) };
+            Ok(Packed::Parcel(Parcel::new(content)))
+        })
+    }
+
+    fn unpack(&self, guards: Vec<Bytes>, parcel: Parcel) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(async move {
+            let Some(Content { ranges, items }) = parcel.open() else { return Ok(false) };
+            let mut inner = self.lock();
+            Self::check_guards(&inner, &guards)?;
+            if !inner.items(&ranges).is_empty() {
+                return Ok(false);
+            }
+            inner.apply(items.into_iter().map(|(key, value)| Write::Put(key, value)).collect());
+            Ok(true)
         })
     }
 
@@ -274,6 +318,7 @@ mod tests {
         for (name, case) in crate::suite::CASES {
             println!("case {name}");
             case(Arc::new(MemStore::new())).await;
+            case(Arc::new(MemStore::packing())).await;
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod drops;
 mod loads;
+mod parcels;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -52,6 +53,9 @@ pub const CASES: &[(&str, Case)] = &[
     }),
     ("dropping_is_guarded", |s| Box::pin(drops::dropping_is_guarded(s))),
     ("a_snapshot_keeps_what_is_dropped", |s| Box::pin(drops::a_snapshot_keeps_what_is_dropped(s))),
+    ("a_parcel_is_taken_whole_or_refused", |s| {
+        Box::pin(parcels::a_parcel_is_taken_whole_or_refused(s))
+    }),
     ("size_grows_with_the_data", |s| Box::pin(size_grows_with_the_data(s))),
 ];
 

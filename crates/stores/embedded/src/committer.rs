@@ -11,11 +11,14 @@ use bytes::Bytes;
 use fjall::{AbstractTree, Keyspace, OwnedWriteBatch, PersistMode, SeqNo};
 use lazuli_store::{Dropped, Error, KeyRange, Result, Write};
 
+use crate::adopt;
 use crate::bulk::Load;
 use crate::dropping::Chosen;
 use crate::guards::Guards;
 use crate::keyspaces::{ANCHOR, is_data};
 use crate::marker::{Answered, Marker};
+use crate::merges::RUNS_RESTING_MAX;
+use crate::parcel::Content;
 use crate::queue::{Job, Other, Queue, Taken};
 use crate::sealed::Sealed;
 use crate::settings::{Durability, RELAXED_SYNC_MS_MAX};
@@ -195,7 +198,7 @@ impl Committer {
     fn take_turn(&mut self, job: &Job, other: Other) -> Result<()> {
         self.prepare(std::slice::from_ref(job))?;
         if !job.guards.iter().all(|guard| self.guards.exists(guard)) {
-            return Err(Error::moved("the guard of this load or deletion is gone"));
+            return Err(Error::moved("the guard of what is to be done is gone"));
         }
         match other {
             Other::Load(load) => self.load(load),
@@ -204,7 +207,32 @@ impl Committer {
                 let _ = tell.send(self.drop_range(&range)?);
                 Ok(())
             }
+            Other::Pack(ranges, tell) => {
+                let until = self.state.published().snapshot.seqno();
+                let _ = tell.send(Content::of(&self.state.keyspaces.data, &ranges, until));
+                Ok(())
+            }
+            Other::Room(until) => self.make_room(until),
+            Other::Layer(layer) => {
+                adopt::register(&self.state, layer)?;
+                self.guards.forget_missing();
+                self.state.publish(self.guards.show());
+                Ok(())
+            }
         }
+    }
+
+    /// Counts on from `until`, and has what was written before written out.
+    fn make_room(&mut self, until: SeqNo) -> Result<()> {
+        let state = self.state.clone();
+        state.db.supervisor.seqno.fetch_max(until);
+        state.db.supervisor.snapshot_tracker.set(until);
+        state.publish(self.guards.show());
+        // Only a load may be newer than the last batch (see `open`), so one batch comes before all that is about to come.
+        let marker = self.next_marker();
+        let batch = self.begin_batch(&marker, 0);
+        self.write(batch, &marker, PersistMode::SyncData)?;
+        self.seal(&state.keyspaces.data)
     }
 
     /// Drops tables of a range.
@@ -271,6 +299,7 @@ impl Committer {
         let guards = group.iter().flat_map(|job| &job.guards);
         let keyspaces = &self.state.keyspaces;
         self.guards.learn(guards, |guard| keyspaces.of(guard).contains_key(guard))?;
+        keyspaces.hurry.set(keyspaces.data.tree.l0_run_count() > RUNS_RESTING_MAX);
         while self.is_behind() {
             self.state.check_engine()?;
             std::thread::sleep(Duration::from_millis(STALL_LOOK_MS));

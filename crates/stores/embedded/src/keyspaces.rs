@@ -16,6 +16,8 @@ use std::ops::Bound;
 use fjall::{AbstractTree, Keyspace};
 use lazuli_store::KeyRange;
 
+use crate::merges::Hurry;
+
 /// The first key that is a caller's data. All before it are the shard's own.
 pub(crate) const DATA_START: &[u8] = &[0, 0, 0, 1];
 
@@ -43,6 +45,8 @@ pub(crate) struct Keyspaces {
     pub(crate) own: Keyspace,
     /// How much a memtable of `data` gathers.
     pub(crate) memtable_bytes: u64,
+    /// Told whether merges are behind.
+    pub(crate) hurry: Hurry,
 }
 
 impl Keyspaces {

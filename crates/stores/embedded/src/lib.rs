@@ -1,12 +1,15 @@
 //! The default store: one fjall database, one directory, one committing thread per shard.
 //!
-//! Reading order: `layout` (files, lock, format), `keyspaces` (which key lies where), `queue` and `committer` (how writes
-//! become batches), `state` and `reader` (what readers see), `marker`, `manifest` and `journal` (how a start tells what
-//! was never promised from what was lost), `open` (all of it in order). `writeback` and `trim` keep commits quick beside
-//! large writes and deletions, and nothing needs them.
+//! Reading order: `layout` (files, lock, format), `keyspaces` (which key lies where), `queue` and `committer` (how
+//! writes become batches), `state` and `reader` (what readers see), `marker`, `manifest` and `journal` (how a start
+//! tells what was never promised from what was lost), `open` (all of it in order), `parcel`, `carry` and `adopt` (how
+//! tables go from one store to another as they are). `writeback`, `merges` and `trim` keep commits quick beside large
+//! writes, merges and deletions, and nothing needs them.
 
+mod adopt;
 mod behind;
 mod bulk;
+mod carry;
 mod committer;
 mod dropping;
 mod error;
@@ -16,7 +19,9 @@ mod keyspaces;
 mod layout;
 mod manifest;
 mod marker;
+mod merges;
 mod open;
+mod parcel;
 mod parts;
 mod queue;
 mod reader;
@@ -25,6 +30,7 @@ mod settings;
 mod size;
 mod state;
 mod store;
+mod table_ids;
 mod trim;
 mod verify;
 mod writeback;

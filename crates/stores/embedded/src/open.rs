@@ -3,8 +3,10 @@
 use std::fs::File;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
+use std::sync::Arc;
 
 use bytes::Bytes;
+use fjall::compaction::Leveled;
 use fjall::config::BlockSizePolicy;
 use fjall::{AbstractTree, CompressionType, Database, KeyspaceCreateOptions, SeqNo};
 use lazuli_store::{Error, Result};
@@ -15,12 +17,14 @@ use crate::keyspaces::{DATA, Keyspaces, OWN};
 use crate::layout::Layout;
 use crate::manifest;
 use crate::marker::{self, Answered, Marker};
+use crate::merges::Hurry;
 use crate::settings::{JOURNAL_BYTES_LEAST, Settings};
 use crate::state::{Engine, State};
+use crate::table_ids;
 
 /// What is read from a table at once. Blocks half as large make loads and scans a third slower; twice as large ones, reads
 /// of single keys a quarter. Taken when a store is created, fixed from then on.
-const BLOCK_BYTES: u32 = 8 * 1024;
+pub(crate) const BLOCK_BYTES: u32 = 8 * 1024;
 
 pub(crate) struct Opened {
     pub(crate) state: State,
@@ -70,7 +74,8 @@ fn open_locked(layout: &Layout, settings: &Settings, lock: File) -> Result<Opene
     let mut answered = Answered::open(&path).map_err(io)?;
     answered.write(last.number).map_err(io)?;
     let recovery = Recovery { journal_bytes: scan.bytes, cut: scan.torn };
-    Ok(Opened { state: State::new(engine, store, key, lock), answered, last, recovery })
+    let state = State::new(engine, store, key, lock, settings.shares_tables);
+    Ok(Opened { state, answered, last, recovery })
 }
 
 /// Whether tables and journals together hold every batch up to the last, and that one is not behind what was promised.
@@ -130,8 +135,11 @@ fn open_engine(folder: &Path, settings: &Settings) -> Result<Engine> {
     let blocks = BlockSizePolicy::all(BLOCK_BYTES);
     let options = || {
         let options = KeyspaceCreateOptions::default().max_memtable_size(u64::MAX);
-        options.data_block_size_policy(blocks.clone())
+        let merging = Leveled::default().with_table_target_size(settings.table_bytes);
+        options.data_block_size_policy(blocks.clone()).compaction_strategy(Arc::new(merging))
     };
+    let hurry = Hurry::default();
+    let merges = hurry.clone();
     let open = || {
         let db = Database::builder(folder)
             .cache_size(settings.cache_bytes)
@@ -139,13 +147,15 @@ fn open_engine(folder: &Path, settings: &Settings) -> Result<Engine> {
             .worker_threads(settings.workers.max(1))
             // Journals stay as written, so that their sums can be checked without unpacking.
             .journal_compression(CompressionType::None)
+            .with_compaction_filter_factories(Arc::new(move |_| Some(Arc::new(merges.clone()))))
             .open()?;
         let (data, own) = (db.keyspace(DATA.0, options)?, db.keyspace(OWN.0, options)?);
-        Ok((db, Keyspaces { data, own, memtable_bytes: settings.memtable_bytes }))
+        Ok((db, Keyspaces { data, own, memtable_bytes: settings.memtable_bytes, hurry }))
     };
     let (db, keyspaces) = open().map_err(|error| from_engine(&error))?;
     if (keyspaces.data.id(), keyspaces.own.id()) != (DATA.1, OWN.1) {
         return Err(Error::corrupt("store-corrupt", "its keyspaces are not those of a store"));
     }
+    table_ids::draw(&keyspaces.data);
     Ok((db, keyspaces))
 }

@@ -4,10 +4,13 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
+use fjall::SeqNo;
 use lazuli_store::{Dropped, Error, KeyRange, Result, Write};
 use tokio::sync::{Notify, oneshot};
 
 use crate::bulk::Load;
+use crate::carry::Carried;
+use crate::parcel::Content;
 
 /// What a waiting commit costs, whatever it holds.
 const COMMIT_COST_BYTES: usize = 16 * 1024;
@@ -30,6 +33,12 @@ pub(crate) enum Other {
     Load(Load),
     /// Tables that are to go, and whoever is to be told how far that came.
     Drop(KeyRange, oneshot::Sender<Dropped>),
+    /// Ranges that are to be packed, and whoever is to have what they hold, if it can be had now.
+    Pack(Vec<KeyRange>, oneshot::Sender<Option<Content>>),
+    /// What comes has sequence numbers below this one.
+    Room(SeqNo),
+    /// Tables that have come.
+    Layer(Carried),
 }
 
 impl Job {
@@ -98,6 +107,22 @@ impl Queue {
         self.take_turn(guards, Other::Drop(range, tell)).await?;
         // Whoever answers that it went well has told before.
         told.await.map_err(|_| ended())
+    }
+
+    /// What the ranges hold, if it can be had now.
+    pub(crate) async fn pack(&self, ranges: Vec<KeyRange>) -> Result<Option<Content>> {
+        let (tell, told) = oneshot::channel();
+        self.take_turn(Vec::new(), Other::Pack(ranges, tell)).await?;
+        told.await.map_err(|_| ended())
+    }
+
+    /// Has the store count on from there, and everything before written out.
+    pub(crate) async fn make_room(&self, guards: Vec<Bytes>, until: SeqNo) -> Result<()> {
+        self.take_turn(guards, Other::Room(until)).await
+    }
+
+    pub(crate) async fn add_layer(&self, guards: Vec<Bytes>, layer: Carried) -> Result<()> {
+        self.take_turn(guards, Other::Layer(layer)).await
     }
 
     async fn take_turn(&self, guards: Vec<Bytes>, other: Other) -> Result<()> {

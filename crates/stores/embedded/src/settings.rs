@@ -24,11 +24,16 @@ pub struct Settings {
     pub journal_bytes_max: u64,
     /// How much a memtable gathers before it becomes a table. That of the shard's own rows gathers a quarter of it.
     pub memtable_bytes: u64,
+    /// How large tables become when they are merged. Taken when a store is created, fixed from then on.
+    pub table_bytes: u64,
     pub durability: Durability,
     /// Threads that write tables and compact them. Of two or more, the engine keeps one free for writing tables by
     /// handing it work that it puts back at once, over and over, while another compacts: that costs a whole core. A
     /// shard has one, therefore, and more shards mean more threads.
     pub workers: usize,
+    /// Whether a table that comes from another store is the same file in both, where the file system can do that, instead
+    /// of a copy of it.
+    pub shares_tables: bool,
 }
 
 impl Default for Settings {
@@ -37,8 +42,10 @@ impl Default for Settings {
             cache_bytes: 64 * 1024 * 1024,
             journal_bytes_max: JOURNAL_BYTES_LEAST,
             memtable_bytes: 16 * 1024 * 1024,
+            table_bytes: 64 * 1024 * 1024,
             durability: Durability::Synced,
             workers: 1,
+            shares_tables: true,
         }
     }
 }

@@ -38,19 +38,28 @@ pub(crate) struct State {
     pub(crate) folder: PathBuf,
     /// The key of the marker, which every batch writes.
     pub(crate) marker: Bytes,
+    /// Whether tables that come from another store may be the same files as there.
+    pub(crate) shares_tables: bool,
     failed: OnceLock<Error>,
     _lock: File,
 }
 
 impl State {
-    pub(crate) fn new(engine: Engine, folder: PathBuf, marker: Bytes, lock: File) -> Self {
+    pub(crate) fn new(
+        engine: Engine,
+        folder: PathBuf,
+        marker: Bytes,
+        lock: File,
+        shares_tables: bool,
+    ) -> Self {
         let (db, keyspaces) = engine;
         let published = Published { snapshot: db.snapshot(), guards: Arc::default() };
         let published = RwLock::new(Arc::new(published));
         let failed = OnceLock::new();
         let _writeback = Writeback::start(&folder);
         Trim::left_in(&Layout::dropped_in(&folder), &Layout::tables_in(&folder)).start();
-        Self { published, keyspaces, db, _writeback, folder, marker, failed, _lock: lock }
+        let _lock = lock;
+        Self { published, keyspaces, db, _writeback, folder, marker, shares_tables, failed, _lock }
     }
 
     /// The newest state that holds only whole batches.

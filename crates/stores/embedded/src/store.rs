@@ -8,13 +8,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use lazuli_env::BoxFuture;
 use lazuli_store::limits::COMMIT_BYTES_MAX;
-use lazuli_store::{Dropped, Error, Item, KeyRange, Loading, Reader, Result, Store, Txn, Write};
+use lazuli_store::{
+    Dropped, Error, Item, KeyRange, Loading, Packed, Parcel, Reader, Result, Store, Txn, Write,
+};
 use tokio::sync::oneshot;
 
+use crate::adopt;
 use crate::bulk::{Load, Tables};
 use crate::committer::Committer;
 use crate::error::{from_engine, from_io};
 use crate::open::{self, Opened, Recovery};
+use crate::parcel::is_worth_it;
 use crate::parts::Parts;
 use crate::queue::Queue;
 use crate::reader::{EmbeddedTxn, View, check_writes};
@@ -121,6 +125,25 @@ impl EmbeddedStore {
         Ok(view)
     }
 
+    async fn pack_ranges(&self, ranges: &[KeyRange]) -> Result<Packed> {
+        self.state.check()?;
+        let until = self.state.published().snapshot.seqno();
+        if !is_worth_it(&self.state.keyspaces.data, ranges, until) {
+            return Ok(Packed::Nothing);
+        }
+        let content = self.queue.pack(ranges.to_vec()).await?;
+        Ok(content.map_or(Packed::NotNow, |content| Packed::Parcel(Parcel::new(content))))
+    }
+
+    async fn adopt(&self, guards: Vec<Bytes>, parcel: Parcel) -> Result<bool> {
+        // Whoever has lost the guard by now need not bring anything.
+        self.has_guards(&guards)?;
+        match parcel.open() {
+            Some(content) => adopt::adopt(&self.state, &self.queue, guards, content).await,
+            None => Ok(false),
+        }
+    }
+
     async fn delete_keys(&self, range: &KeyRange, keys_max: usize) -> Result<usize> {
         let mut deleted = 0;
         // One round, unless the keys alone are more than a commit may hold.
@@ -181,6 +204,14 @@ impl Store for EmbeddedStore {
 
     fn load(&self, guards: Vec<Bytes>) -> Box<dyn Loading + '_> {
         Box::new(Parts::new(self, guards))
+    }
+
+    fn pack<'a>(&'a self, ranges: &'a [KeyRange]) -> BoxFuture<'a, Result<Packed>> {
+        Box::pin(self.pack_ranges(ranges))
+    }
+
+    fn unpack(&self, guards: Vec<Bytes>, parcel: Parcel) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(self.adopt(guards, parcel))
     }
 
     fn delete_range<'a>(

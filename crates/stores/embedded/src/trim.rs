@@ -3,7 +3,7 @@
 //! The engine deletes the file of a table when nobody reads it any more, and holds a lock meanwhile for which readers and
 //! commits wait. For a large file that takes many milliseconds. So a table that is dropped gets a second name first: what
 //! the engine deletes then is only a name, and the file is made shorter step by step by a thread for which nobody waits. It
-//! never touches a file that is still the table of its name.
+//! never touches a file that is still the table of its name, nor one that is a table of another store (see `carry`).
 //!
 //! Nothing depends on it. What was not done when the store ended is done after the next start.
 
@@ -74,9 +74,12 @@ impl Trim {
         give_way();
         let began = Instant::now();
         while !self.kept.is_empty() {
-            for kept in self.kept.extract_if(.., |kept| matches!(kept.is_unused(), Ok(true))) {
-                // Whatever fails: the name goes, and with it the file.
-                let _ = make_empty(&kept.file);
+            let let_go = |kept: &mut Kept| matches!(kept.is_in_use(), Ok(false));
+            for kept in self.kept.extract_if(.., let_go) {
+                // Whatever fails: the name goes, and with the last one the file.
+                if matches!(kept.has_other_names(), Ok(false)) {
+                    let _ = make_empty(&kept.file);
+                }
                 let _ = fs::remove_file(kept.second);
             }
             if began.elapsed() > LOOKING_MAX {
@@ -94,23 +97,35 @@ impl Kept {
         Some(Self { table, second, file })
     }
 
-    /// Whether the engine has let go of the table, and it has no third name, such as one in somebody's backup.
+    /// Whether the engine has not let go of the table yet.
     #[cfg(unix)]
-    fn is_unused(&self) -> Result<bool> {
+    fn is_in_use(&self) -> Result<bool> {
         use std::os::unix::fs::MetadataExt;
         let file = self.file.metadata()?;
-        let is_table = match fs::symlink_metadata(&self.table) {
-            Ok(table) => (table.dev(), table.ino()) == (file.dev(), file.ino()),
-            Err(error) if error.kind() == ErrorKind::NotFound => false,
-            Err(error) => return Err(error),
-        };
-        Ok(!is_table && file.nlink() <= 1)
+        match fs::symlink_metadata(&self.table) {
+            Ok(table) => Ok((table.dev(), table.ino()) == (file.dev(), file.ino())),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether it is a table of another store too, or in somebody's backup. Once it is not, nobody gives it a name again:
+    /// only tables that are in use go to another store.
+    #[cfg(unix)]
+    fn has_other_names(&self) -> Result<bool> {
+        use std::os::unix::fs::MetadataExt;
+        Ok(self.file.metadata()?.nlink() > 1)
     }
 
     /// Elsewhere there is no way to tell, and no table gets a second name.
     #[cfg(not(unix))]
-    fn is_unused(&self) -> Result<bool> {
-        Ok(false)
+    fn is_in_use(&self) -> Result<bool> {
+        Ok(true)
+    }
+
+    #[cfg(not(unix))]
+    fn has_other_names(&self) -> Result<bool> {
+        Ok(true)
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use lazuli_store::{Direction, Dropped, KeyRange, PageLimit, Store, Write};
+use lazuli_store::{Direction, Dropped, KeyRange, Packed, PageLimit, Store, Write};
 use lazuli_store_embedded::{EmbeddedStore, Settings};
 use tokio::sync::RwLock;
 
@@ -28,6 +28,12 @@ const DROPPED: &str = "\0\0\0\0dropped";
 const ASKS_MAX: usize = 100;
 /// As who it says that tables went, and not only what was deleted key by key.
 const TABLES_DROPPER: usize = WRITERS + 2;
+/// The one that has what it loads carried to a second store, the rows in which that one counts what has come and what may go
+/// again, and the writer that it has to itself.
+const CARRIER: usize = WRITERS + 3;
+const ARRIVED: &str = "\0\0\0\0arrived";
+const LEAVING: &str = "\0\0\0\0leaving";
+const WRITER_BESIDE: usize = WRITERS + 4;
 /// More rounds than a test run has time for: set `LAZULI_KILL_ROUNDS`.
 const ROUNDS: u64 = 10;
 
@@ -104,15 +110,90 @@ fn dropped() -> KeyRange {
     KeyRange::prefix("drop-")
 }
 
+async fn note(store: &EmbeddedStore, key: &'static str, number: u64) {
+    let write = Write::Put(key.into(), number.to_be_bytes().to_vec().into());
+    store.begin(vec![]).await.unwrap().commit(vec![write]).await.unwrap();
+}
+
+async fn drop_tables(store: &EmbeddedStore, range: &KeyRange) {
+    for _ in 0..ASKS_MAX {
+        if store.drop_range(vec![], range).await.unwrap() == Dropped::All {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// Deletes what is left of a range, and says how much that was.
+async fn delete(store: &EmbeddedStore, range: &KeyRange) -> usize {
+    let mut left = 0;
+    loop {
+        let deleted = store.delete_range(range, 1_000).await.unwrap();
+        left += deleted;
+        if deleted < 1_000 {
+            return left;
+        }
+    }
+}
+
+/// What is carried the time with this number, each time to a place where nothing was before.
+fn carried(number: u64) -> KeyRange {
+    KeyRange::prefix(format!("carry-{number:06}-"))
+}
+
+fn carried_key(number: u64, n: usize) -> Bytes {
+    format!("carry-{number:06}-{n:06}").into()
+}
+
+/// Loads items, writes some more of them, has all of them carried to the second store, and lets them go in both, over and over.
+async fn keep_carrying(
+    store: Arc<EmbeddedStore>,
+    beside: Arc<EmbeddedStore>,
+    quiet: Arc<RwLock<()>>,
+) {
+    let arrived = count_in(&beside, ARRIVED.as_bytes()).await;
+    note(&beside, LEAVING, arrived).await;
+    for number in arrived.. {
+        let range = carried(number);
+        // What an earlier one left may be in the way, and then the next one is not.
+        delete(&store, &range).await;
+        delete(&beside, &range).await;
+        let others_wait = quiet.write().await;
+        let items = (0..LOAD_ITEMS).map(|n| (carried_key(number, n), noise(number + n as u64)));
+        store.ingest(vec![], items.collect()).await.unwrap();
+        let last = Write::Put(carried_key(number, LOAD_ITEMS), noise(number + LOAD_ITEMS as u64));
+        store.begin(vec![]).await.unwrap().commit(vec![last]).await.unwrap();
+        let mut taken = false;
+        for _ in 0..ASKS_MAX {
+            match store.pack(std::slice::from_ref(&range)).await.unwrap() {
+                Packed::Parcel(parcel) => {
+                    taken = beside.unpack(vec![], parcel).await.unwrap();
+                    break;
+                }
+                Packed::NotNow => tokio::time::sleep(Duration::from_millis(2)).await,
+                Packed::Nothing => break,
+            }
+        }
+        if taken {
+            note(&beside, ARRIVED, number).await;
+            tell(CARRIER, number);
+        }
+        drop_tables(&store, &range).await;
+        drop(others_wait);
+        delete(&store, &range).await;
+        if taken {
+            note(&beside, LEAVING, number).await;
+        }
+        drop_tables(&beside, &range).await;
+        delete(&beside, &range).await;
+    }
+}
+
 /// Loads items, writes some more of them, and lets all of them go, over and over. All others wait meanwhile: what
 /// is merged with rows of others lies in no table of its own, and nothing is dropped while the engine merges.
 async fn keep_dropping(store: Arc<EmbeddedStore>, quiet: Arc<RwLock<()>>) {
-    let note = async |key: &'static str, number: u64| {
-        let write = Write::Put(key.into(), number.to_be_bytes().to_vec().into());
-        store.begin(vec![]).await.unwrap().commit(vec![write]).await.unwrap();
-    };
     for number in count_in(&store, LOADED.as_bytes()).await + 1.. {
-        note(LOADED, number).await;
+        note(&store, LOADED, number).await;
         let others_wait = quiet.write().await;
         let key = |n: usize| Bytes::from(format!("drop-{n:06}"));
         let items = (0..LOAD_ITEMS).map(|n| (key(n), noise(n as u64))).collect();
@@ -121,22 +202,10 @@ async fn keep_dropping(store: Arc<EmbeddedStore>, quiet: Arc<RwLock<()>>) {
             let put = Write::Put(key(n * 50), vec![1; 100].into());
             store.begin(vec![]).await.unwrap().commit(vec![put]).await.unwrap();
         }
-        for _ in 0..ASKS_MAX {
-            if store.drop_range(vec![LOADED.into()], &dropped()).await.unwrap() == Dropped::All {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        drop_tables(&store, &dropped()).await;
         drop(others_wait);
-        let mut left = 0;
-        loop {
-            let deleted = store.delete_range(&dropped(), 1_000).await.unwrap();
-            left += deleted;
-            if deleted < 1_000 {
-                break;
-            }
-        }
-        note(DROPPED, number).await;
+        let left = delete(&store, &dropped()).await;
+        note(&store, DROPPED, number).await;
         tell(DROPPER, number);
         if left < LOAD_ITEMS {
             tell(TABLES_DROPPER, number);
@@ -156,26 +225,34 @@ fn tell(writer: usize, number: u64) {
 #[ignore = "the child of the test below"]
 async fn child() {
     let Ok(folder) = std::env::var("LAZULI_KILL_FOLDER") else { return };
-    let store = Arc::new(EmbeddedStore::open(folder, &settings()).unwrap());
+    let [store, beside] = open(Path::new(&folder)).map(Arc::new);
     let quiet = Arc::new(RwLock::new(()));
     for writer in 0..WRITERS {
-        let (store, quiet) = (store.clone(), quiet.clone());
-        tokio::spawn(async move {
-            for number in counter(&store, writer).await + 1.. {
-                let _writing = quiet.read().await;
-                let txn = store.begin(vec![]).await.unwrap();
-                let writes = vec![
-                    Write::Put(item_key(writer, number), item_value(writer, number)),
-                    Write::Put(counter_key(writer), number.to_be_bytes().to_vec().into()),
-                ];
-                txn.commit(writes).await.unwrap();
-                tell(writer, number);
-            }
-        });
+        tokio::spawn(keep_writing(store.clone(), writer, quiet.clone()));
     }
+    tokio::spawn(keep_writing(beside.clone(), WRITER_BESIDE, Arc::default()));
     tokio::spawn(keep_loading(store.clone(), quiet.clone()));
-    tokio::spawn(keep_dropping(store, quiet));
+    tokio::spawn(keep_dropping(store.clone(), quiet.clone()));
+    tokio::spawn(keep_carrying(store, beside, quiet));
     std::future::pending::<()>().await;
+}
+
+/// The store that nearly all happens in, and a second one.
+fn open(folder: &Path) -> [EmbeddedStore; 2] {
+    ["first", "second"].map(|name| EmbeddedStore::open(folder.join(name), &settings()).unwrap())
+}
+
+async fn keep_writing(store: Arc<EmbeddedStore>, writer: usize, quiet: Arc<RwLock<()>>) {
+    for number in counter(&store, writer).await + 1.. {
+        let _writing = quiet.read().await;
+        let txn = store.begin(vec![]).await.unwrap();
+        let writes = vec![
+            Write::Put(item_key(writer, number), item_value(writer, number)),
+            Write::Put(counter_key(writer), number.to_be_bytes().to_vec().into()),
+        ];
+        txn.commit(writes).await.unwrap();
+        tell(writer, number);
+    }
 }
 
 /// Runs the child for a while, kills it, and says what it was answered.
@@ -209,7 +286,8 @@ fn run_and_kill(folder: &Path, run: Duration) -> BTreeMap<usize, u64> {
 
 /// Everything that was answered is there, and nothing is there by half.
 async fn check(folder: &Path, answered: &BTreeMap<usize, u64>) -> u64 {
-    let store = EmbeddedStore::open(folder, &settings()).unwrap();
+    let [store, beside] = open(folder);
+    check_carried(&beside, answered).await;
     let loaded = loads(&store).await;
     assert!(loaded.len() <= 1, "a load is there by half: {loaded:?}");
     let promised = answered.get(&LOADER).copied().unwrap_or(0);
@@ -222,29 +300,52 @@ async fn check(folder: &Path, answered: &BTreeMap<usize, u64>) -> u64 {
             store.snapshot().scan(&dropped(), Direction::Forward, PageLimit::MAX).await.unwrap();
         assert_eq!(page.items.len(), 0, "what was dropped came back");
     }
-    let mut total = 0;
+    let mut total = check_written(&beside, WRITER_BESIDE, answered).await;
     for writer in 0..WRITERS {
-        let last = counter(&store, writer).await;
-        let promised = answered.get(&writer).copied().unwrap_or(0);
-        assert!(last >= promised, "writer {writer} was answered {promised}, {last} is left");
-        let mut range = KeyRange::prefix(format!("item-{writer:02}-"));
-        let mut number = 0;
-        loop {
-            let snapshot = store.snapshot();
-            let page = snapshot.scan(&range, Direction::Forward, PageLimit::MAX).await.unwrap();
-            for (key, value) in &page.items {
-                number += 1;
-                assert_eq!((key, value), (&item_key(writer, number), &item_value(writer, number)));
-            }
-            match page.items.last() {
-                Some((key, _)) if page.more => range.start = lazuli_store::after_key(key),
-                _ => break,
-            }
-        }
-        assert_eq!(number, last, "writer {writer}: counter and items differ");
-        total += last;
+        total += check_written(&store, writer, answered).await;
     }
     total
+}
+
+/// What has come to the second store is there until it was to go.
+async fn check_carried(beside: &EmbeddedStore, answered: &BTreeMap<usize, u64>) {
+    let arrived = count_in(beside, ARRIVED.as_bytes()).await;
+    assert!(arrived >= answered.get(&CARRIER).copied().unwrap_or(0));
+    if arrived > count_in(beside, LEAVING.as_bytes()).await {
+        let snapshot = beside.snapshot();
+        for n in 0..=LOAD_ITEMS {
+            let found = snapshot.get(&carried_key(arrived, n)).await.unwrap();
+            assert_eq!(found, Some(noise(arrived + n as u64)), "{n} of {arrived}");
+        }
+    }
+    assert_eq!(beside.verify().unwrap().damages, []);
+}
+
+/// Items that are there without a gap, as many as were counted: at least those that were answered.
+async fn check_written(
+    store: &EmbeddedStore,
+    writer: usize,
+    answered: &BTreeMap<usize, u64>,
+) -> u64 {
+    let last = counter(store, writer).await;
+    let promised = answered.get(&writer).copied().unwrap_or(0);
+    assert!(last >= promised, "writer {writer} was answered {promised}, {last} is left");
+    let mut range = KeyRange::prefix(format!("item-{writer:02}-"));
+    let mut number = 0;
+    loop {
+        let snapshot = store.snapshot();
+        let page = snapshot.scan(&range, Direction::Forward, PageLimit::MAX).await.unwrap();
+        for (key, value) in &page.items {
+            number += 1;
+            assert_eq!((key, value), (&item_key(writer, number), &item_value(writer, number)));
+        }
+        match page.items.last() {
+            Some((key, _)) if page.more => range.start = lazuli_store::after_key(key),
+            _ => break,
+        }
+    }
+    assert_eq!(number, last, "writer {writer}: counter and items differ");
+    last
 }
 
 #[tokio::test]
@@ -270,5 +371,6 @@ async fn no_kill_loses_an_answered_commit() {
     }
     let total = check(folder.path(), &answered).await;
     assert!(answered.contains_key(&TABLES_DROPPER), "no table was ever dropped");
+    assert!(answered.contains_key(&CARRIER), "nothing was ever carried");
     assert!(total > rounds * 10, "only {total} commits in {rounds} rounds");
 }

@@ -72,7 +72,17 @@ impl Mover<'_> {
         if self.progress.is_copied {
             return Ok(None);
         }
-        self.clear_ahead().await?;
+        if !self.progress.is_handed_over {
+            self.clear_ahead().await?;
+            if self.progress.copied_to.is_empty() {
+                self.hand_over().await?;
+            }
+        }
+        if self.progress.is_handed_over
+            && let Some(stop) = self.take_in().await?
+        {
+            return Ok(Some(stop));
+        }
         let began = self.engine.env.clock.uptime();
         let bytes_before = self.progress.bytes;
         let mut left = self.left_to_copy().await?;
@@ -147,19 +157,22 @@ impl Mover<'_> {
 
     /// The ranges of keys that are still to be copied, in order.
     async fn left_to_copy(&self) -> Result<VecDeque<KeyRange>> {
-        let mut stretches = self.key_ordered();
+        let mut stretches = match self.progress.is_handed_over {
+            true => vec![],
+            false => self.key_ordered(),
+        };
         if self.engine.router.container(self.moving.container).await?.policies.changes {
             stretches.push(keys_of(self.moving.container, Space::CHANGES, &KeyRange::all()));
         }
         Ok(stretches.into_iter().map(|keys| self.beyond_what_is_copied(keys)).collect())
     }
 
-    fn key_ordered(&self) -> Vec<KeyRange> {
+    pub(super) fn key_ordered(&self) -> Vec<KeyRange> {
         let Move { container, routes, .. } = &self.moving;
         Space::KEY_ORDERED.iter().map(|space| keys_of(*container, *space, routes)).collect()
     }
 
-    fn beyond_what_is_copied(&self, mut keys: KeyRange) -> KeyRange {
+    pub(super) fn beyond_what_is_copied(&self, mut keys: KeyRange) -> KeyRange {
         if !self.progress.copied_to.is_empty() {
             keys.start = keys.start.max(after_key(&self.progress.copied_to));
         }
@@ -252,7 +265,7 @@ impl Mover<'_> {
     }
 
     /// A copy that is to be slow goes in small steps.
-    fn chunk_bytes(&self) -> usize {
+    pub(super) fn chunk_bytes(&self) -> usize {
         match self.moving.bytes_per_second {
             0 => CHUNK_BYTES_MAX,
             limit => {
@@ -263,7 +276,7 @@ impl Mover<'_> {
     }
 
     /// Sleeps if the copy is ahead of what it may take.
-    async fn throttle(&self, began: Duration, bytes_before: u64) {
+    pub(super) async fn throttle(&self, began: Duration, bytes_before: u64) {
         let clock = &self.engine.env.clock;
         let copied = self.progress.bytes - bytes_before;
         let took = clock.uptime().saturating_sub(began);
@@ -284,7 +297,7 @@ impl Mover<'_> {
 }
 
 /// The row of the expiry space that stands for an item, if it expires.
-fn expiry_of(
+pub(super) fn expiry_of(
     container: &Container,
     key: &Bytes,
     value: Bytes,

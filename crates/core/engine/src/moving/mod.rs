@@ -1,12 +1,13 @@
 //! Moving a partition to another shard while it is in use: what happens between the operations of the catalog
 //! (`docs/decisions/0070-moving-a-partition.md`).
 //!
-//! A move is led by one engine at a time. `mover` takes it from step to step; `copy` and `pass` bring the data over and read
-//! it back, `verify` compares, `close` cleans up behind it. Every step can be done again, by the same engine or by the next
-//! one.
+//! A move is led by one engine at a time. `mover` takes it from step to step; `handover`, or else `copy`, and `pass`
+//! bring the data over and read it back, `verify` compares, `close` cleans up behind it. Every step can be done again,
+//! by the same engine or by the next one.
 
 mod close;
 mod copy;
+mod handover;
 mod mover;
 mod pass;
 mod status;

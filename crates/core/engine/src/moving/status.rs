@@ -145,7 +145,9 @@ impl Record for Finished {
 /// How far the data has come: the row `0 | PROGRESS | move` on the target, written in the same commits as the data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// The last key that was copied; none before the first.
+    /// Whether the target has taken over all that the source held, as it was kept there.
+    pub(crate) is_handed_over: bool,
+    /// The last key that was copied, or found on the target after that; none before the first.
     pub(crate) copied_to: Bytes,
     pub(crate) is_copied: bool,
     /// Whether source and target were found equal after the copy.
@@ -159,7 +161,9 @@ pub(crate) struct Progress {
     pub(crate) held: Size,
 }
 
-const PROGRESS_FORMAT: u8 = 2;
+const PROGRESS_FORMAT: u8 = 3;
+/// Before anything was handed over.
+const PROGRESS_FORMAT_2: u8 = 2;
 
 impl Progress {
     /// Notes that a row of the target is replaced.
@@ -178,6 +182,7 @@ impl Progress {
     pub(crate) fn encode(&self) -> Bytes {
         let mut out = BytesMut::new();
         out.put_u8(PROGRESS_FORMAT);
+        self.is_handed_over.write(&mut out);
         self.copied_to.write(&mut out);
         self.is_copied.write(&mut out);
         self.is_verified.write(&mut out);
@@ -190,11 +195,18 @@ impl Progress {
     }
 
     pub(crate) fn decode(mut row: Bytes) -> Result<Self> {
-        if row.is_empty() || row.get_u8() != PROGRESS_FORMAT {
-            return Err(Error::corrupt("bad-progress", "the progress of a move does not decode"));
-        }
+        let format = if row.is_empty() { 0 } else { row.get_u8() };
         let input = &mut row;
+        let is_handed_over = match format {
+            PROGRESS_FORMAT => bool::read(input)?,
+            PROGRESS_FORMAT_2 => false,
+            _ => {
+                let message = "the progress of a move does not decode";
+                return Err(Error::corrupt("bad-progress", message));
+            }
+        };
         Ok(Self {
+            is_handed_over,
             copied_to: Bytes::read(input)?,
             is_copied: bool::read(input)?,
             is_verified: bool::read(input)?,
@@ -213,6 +225,7 @@ mod tests {
     #[test]
     fn progress_survives_its_row_and_damage_is_refused() {
         let progress = Progress {
+            is_handed_over: true,
             copied_to: "key".into(),
             is_copied: true,
             is_verified: false,
@@ -226,5 +239,9 @@ mod tests {
         for length in 0..row.len() {
             assert!(Progress::decode(row.slice(..length)).is_err());
         }
+        // Moves go on that were begun before.
+        let earlier: Bytes = [&[PROGRESS_FORMAT_2], &row[2..]].concat().into();
+        let is_handed_over = false;
+        assert_eq!(Progress::decode(earlier).unwrap(), Progress { is_handed_over, ..progress });
     }
 }

@@ -113,11 +113,18 @@ pub struct World {
     pub faults: Arc<FailOnce>,
     pub engine: Arc<Engine>,
     pub settings: Settings,
+    /// Whether shards hand over what they hold as it is.
+    packing: bool,
 }
 
 impl World {
     /// An empty catalog with so many shards, named `shard-1` and so on.
     pub async fn new(shards: u32) -> Self {
+        Self::with(shards, false).await
+    }
+
+    /// The same with shards that hand over what they hold as it is, or with those that are read row by row.
+    pub async fn with(shards: u32, packing: bool) -> Self {
         let real = lazuli_env::real::env();
         let clock = Arc::new(TurnedClock { real: real.clock.clone(), ahead_ms: AtomicU64::new(0) });
         let env = Env::new(clock.clone(), real.random.clone(), real.spawn.clone());
@@ -128,8 +135,17 @@ impl World {
         let (shard_stores, down) = (BTreeMap::new(), BTreeMap::new());
         let engine =
             open(&env, &catalog_store, &shard_stores, &down, &faults, &settings).await.unwrap();
-        let mut world =
-            Self { env, clock, catalog_store, shard_stores, down, faults, engine, settings };
+        let mut world = Self {
+            env,
+            clock,
+            catalog_store,
+            shard_stores,
+            down,
+            faults,
+            engine,
+            settings,
+            packing,
+        };
         for number in 1..=shards {
             world.add_shard(&format!("shard-{number}"), "here").await;
         }
@@ -144,7 +160,7 @@ impl World {
             labels: BTreeMap::new(),
         };
         let shard = self.engine.manager().add_shard(&new).await.unwrap();
-        let store = MemStore::new();
+        let store = if self.packing { MemStore::packing() } else { MemStore::new() };
         let catalog = self.engine.manager().catalog().id();
         let identity = Identity { catalog, shard: shard.id };
         let dynamic: Arc<dyn Store> = Arc::new(store.clone());

@@ -7,17 +7,17 @@ use bytes::Bytes;
 use super::{commit, key, put};
 use crate::{Direction, Dropped, Item, KeyRange, Kind, PageLimit, Reader, Store, Write};
 
-const ITEMS: usize = 16_000;
+pub(super) const ITEMS: usize = 16_000;
 /// How often a store may say that it has no time.
 const REFUSALS_MAX: usize = 10_000;
 
 /// Enough of them for tables of their own.
-fn items() -> Vec<Item> {
+pub(super) fn items() -> Vec<Item> {
     (0..ITEMS).map(|n| (key(n), Bytes::from(vec![n as u8; 1_000]))).collect()
 }
 
 /// From a quarter to three quarters.
-fn middle() -> KeyRange {
+pub(super) fn middle() -> KeyRange {
     KeyRange::new(key(ITEMS / 4), Some(key(ITEMS * 3 / 4)))
 }
 
@@ -33,7 +33,7 @@ async fn drop_all(store: &Arc<dyn Store>, guard: &Bytes, range: &KeyRange) {
     panic!("the store has no time for it");
 }
 
-async fn read(reader: &dyn Reader, range: &KeyRange) -> Vec<Item> {
+pub(super) async fn read(reader: &dyn Reader, range: &KeyRange) -> Vec<Item> {
     let mut range = range.clone();
     let mut items = Vec::new();
     loop {

@@ -1,0 +1,123 @@
+//! Taking over what a parcel holds: room is made for it, its tables are brought here, and one layer after another becomes
+//! part of the store, each in a turn of the committer, so that the guards hold and commits go on in between.
+//!
+//! **Room** means that this store counts on from where the other one had come to. So what comes is older than all that
+//! is written here from now on, whatever number it has. What was written here before has to be in tables first: the
+//! engine takes all that journals hold up to the highest number in its tables as written out.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use fjall::{AbstractTree, Keyspace};
+use lazuli_store::{Error, Result};
+use lsm_tree::Table;
+use lsm_tree::compaction::MoveDown;
+use tokio::sync::oneshot;
+
+use crate::behind::give_way;
+use crate::carry::{Carried, carry};
+use crate::error::{from_engine, from_io};
+use crate::parcel::{Content, Stretch, overlaps};
+use crate::queue::Queue;
+use crate::state::State;
+
+/// How many runs of tables may wait to be merged, with those of the parcel: commits wait where there are more than twice
+/// as many.
+const RUNS_MAX: usize = 12;
+/// For how long it is waited until there are fewer, and until memtables are tables.
+const WAIT_MAX: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Takes it over, unless something is in the way.
+pub(crate) async fn adopt(
+    state: &Arc<State>,
+    queue: &Queue,
+    guards: Vec<Bytes>,
+    content: Content,
+) -> Result<bool> {
+    queue.make_room(guards.clone(), content.until).await?;
+    let Some(layers) = bring(state.clone(), content).await? else { return Ok(false) };
+    for layer in layers {
+        queue.add_layer(guards.clone(), layer).await?;
+    }
+    Ok(true)
+}
+
+/// Brings the tables, on a thread of its own.
+async fn bring(state: Arc<State>, content: Content) -> Result<Option<Vec<Carried>>> {
+    let (answer, answered) = oneshot::channel();
+    let bring = move || {
+        give_way();
+        // Whoever asked may have gone: then the tables go as well.
+        let _ = answer.send(bring_here(&state, &content));
+    };
+    let thread = std::thread::Builder::new().name("lazuli:carry".to_owned()).spawn(bring);
+    thread.map_err(|error| from_io("the carrying thread", &error))?;
+    let panicked = |_| Err(Error::internal("parcel-failed", "the thread that brings it panicked"));
+    answered.await.unwrap_or_else(panicked)
+}
+
+fn bring_here(state: &State, content: &Content) -> Result<Option<Vec<Carried>>> {
+    let data = &state.keyspaces.data;
+    let runs = content.layers.iter().filter(|layer| layer.level == 0).count() + 1;
+    let began = Instant::now();
+    while data.sealed_memtable_count() > 0 || data.tree.l0_run_count() + runs > RUNS_MAX {
+        state.check_engine()?;
+        if began.elapsed() > WAIT_MAX {
+            return Ok(None);
+        }
+        std::thread::sleep(LOOK);
+    }
+    match has_remains(data, &content.stretches)? {
+        true => Ok(None),
+        false => carry(state, content).map(Some),
+    }
+}
+
+/// Whether the tables have a row of the stretches, be it one that says that a key is gone. It would be above what comes.
+fn has_remains(data: &Keyspace, stretches: &[Stretch]) -> Result<bool> {
+    let version = data.tree.current_version();
+    for table in version.iter_tables() {
+        for stretch in stretches.iter().filter(|it| overlaps(&table.metadata.key_range, it)) {
+            if let Some(row) = table.range(stretch.clone()).next() {
+                return row.map(|_| true).map_err(|error| from_engine(&error.into()));
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// Makes a layer part of the store. Only the committer calls it, between two batches.
+pub(crate) fn register(state: &State, layer: Carried) -> Result<()> {
+    let level = layer.level;
+    let tables = layer.take();
+    let tree = &state.keyspaces.data.tree;
+    let registered = tree.register_tables(&tables, None, None, &[], 0);
+    registered.map_err(|error| state.fail(&error))?;
+    if let Some(level) = resting_place(&state.keyspaces.data, level, &tables) {
+        let moved = tree.compact(Arc::new(MoveDown(0, level)), 0);
+        moved.map_err(|error| state.fail(&error))?;
+    }
+    Ok(())
+}
+
+/// How far tables that have just come may go down, at most to where they come from, instead of being merged with all that
+/// comes on top of them. No other table may lie among their keys on the way, and the engine moves a first level as a whole.
+fn resting_place(data: &Keyspace, lowest: u8, ours: &[Table]) -> Option<u8> {
+    let version = data.tree.current_version();
+    let is_ours = |table: &Table| ours.iter().any(|it| it.id() == table.id());
+    let is_apart = |table: &Table| {
+        let keys = &table.metadata.key_range;
+        !ours.iter().any(|it| it.metadata.key_range.overlaps_with_key_range(keys))
+    };
+    let mut levels = (0..=lowest).zip(version.iter_levels());
+    let (_, first) = levels.next()?;
+    if !first.iter().flat_map(|run| run.iter()).all(is_ours) {
+        return None;
+    }
+    levels
+        .take_while(|(_, level)| level.iter().flat_map(|run| run.iter()).all(is_apart))
+        .last()
+        .map(|(level, _)| level)
+}
