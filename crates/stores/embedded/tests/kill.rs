@@ -145,7 +145,8 @@ fn carried_key(number: u64, n: usize) -> Bytes {
     format!("carry-{number:06}-{n:06}").into()
 }
 
-/// Loads items, writes some more of them, has all of them carried to the second store, and lets them go in both, over and over.
+/// Loads items, writes one more of them, has all of them carried to the second store, and lets them go in both, over and
+/// over.
 async fn keep_carrying(
     store: Arc<EmbeddedStore>,
     beside: Arc<EmbeddedStore>,
