@@ -1,9 +1,9 @@
 //! Measures moves of a partition under load against a plain copy, and splits of small and large ones. Fails if a bound is
 //! missed.
 //!
-//! `cargo run --release -p lazuli-bench --bin moving [FOLDER] [--huge] [--quick | --splits]`: the folder is where the
-//! disk is that counts. `--huge` splits a partition of 100 M items too, which takes minutes to fill; `--quick` makes one
-//! move and no splits, `--splits` makes no moves.
+//! `cargo run --release -p lazuli-bench --bin moving [FOLDER] [--huge] [--apart] [--quick | --splits]`: the folder is where
+//! the disk is that counts. `--huge` splits a partition of 100 M items too, which takes minutes to fill; `--apart` copies
+//! tables, as between two file systems; `--quick` makes one move and no splits, `--splits` makes no moves.
 
 use std::process::ExitCode;
 
@@ -19,10 +19,11 @@ fn main() -> ExitCode {
     for word in std::env::args().skip(1).filter(|word| word.starts_with("--")) {
         match word.as_str() {
             "--huge" => size = size.huge(),
+            "--apart" => size = size.apart(),
             "--quick" => size = size.quick(),
             "--splits" => size = size.only_splits(),
             other => {
-                eprintln!("{other} is not known; --huge, --quick and --splits are");
+                eprintln!("{other} is not known; --huge, --apart, --quick and --splits are");
                 return ExitCode::from(2);
             }
         }

@@ -38,11 +38,13 @@ pub struct Size {
     pub rounds: usize,
     /// How long all rests between two things that are measured.
     pub calm: Duration,
-    /// How long writers are measured before a move: about as long as one takes, so that whatever the machine does at times
-    /// is as likely to happen before as during it.
+    /// How long writers are measured before a move: longer than one takes, so that what the machine does for a moment at
+    /// times does not make for a high figure to be compared with.
     pub before: Duration,
     /// The items of the partitions that are split.
     pub splits: Vec<u64>,
+    /// Whether a file may be a table of two shards.
+    pub shares_tables: bool,
 }
 
 impl Size {
@@ -55,6 +57,7 @@ impl Size {
             calm: Duration::from_secs(5),
             before: Duration::from_secs(10),
             splits: vec![1_000_000, 10_000_000],
+            shares_tables: true,
         }
     }
 
@@ -62,6 +65,11 @@ impl Size {
     pub fn huge(mut self) -> Self {
         self.splits.push(100_000_000);
         self
+    }
+
+    /// With shards that cannot share files, as on file systems of their own.
+    pub fn apart(self) -> Self {
+        Self { shares_tables: false, ..self }
     }
 
     /// One move, for those who want to see quickly what a change does.
@@ -84,6 +92,7 @@ impl Size {
             calm: Duration::from_millis(100),
             before: Duration::from_millis(100),
             splits: vec![1_000],
+            shares_tables: true,
         }
     }
 }
@@ -105,7 +114,8 @@ pub async fn run(folder: &Path, size: Size) -> Result<Report> {
     if size.rounds == 0 {
         return Ok(report);
     }
-    let world = Arc::new(World::open(&folder.join("move"), size.rounds + 1).await?);
+    let world =
+        Arc::new(World::open(&folder.join("move"), size.rounds + 1, size.shares_tables).await?);
     world.fill(size.bytes).await?;
     world.engine.start();
     let file = folder.join("plain");

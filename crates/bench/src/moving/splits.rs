@@ -17,7 +17,7 @@ const CUTS: u64 = 7;
 /// Fills a store with so many small items, cuts their partition several times, and deletes it.
 pub(super) async fn measure(folder: &Path, items: u64) -> Result<Split> {
     let split = {
-        let world = World::open(folder, 1).await?;
+        let world = World::open(folder, 1, true).await?;
         let payload = Bytes::from_static(b"12345678");
         world.fill_with(|number| (number < items).then(|| payload.clone())).await?;
         cut(&world, items).await?

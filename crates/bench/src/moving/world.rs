@@ -46,10 +46,10 @@ impl Transaction for Put {
 
 impl World {
     /// The partition is on the first shard.
-    pub(super) async fn open(folder: &Path, shards: usize) -> Result<Self> {
+    pub(super) async fn open(folder: &Path, shards: usize, shares_tables: bool) -> Result<Self> {
         std::fs::create_dir_all(folder).map_err(|error| Error::internal("folder", error))?;
         // As the server has them.
-        let settings = lazuli_store_embedded::Settings::default();
+        let settings = lazuli_store_embedded::Settings { shares_tables, ..Default::default() };
         let catalog = Arc::new(EmbeddedStore::open(folder.join("catalog"), &settings)?);
         // As the server has it.
         let behind = Behind::start().map_err(|error| Error::internal("no-threads", error))?;

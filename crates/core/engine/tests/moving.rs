@@ -123,7 +123,9 @@ async fn changes(world: &World, container: &Container) -> Vec<lazuli_engine::cha
 #[tokio::test]
 async fn writers_notice_nothing_while_it_moves_back_and_forth() {
     for packing in [false, true] {
-        moves_back_and_forth(Arc::new(World::with(2, packing).await)).await;
+        let world = Arc::new(World::with(2, packing).await);
+        moves_back_and_forth(world.clone()).await;
+        assert_eq!(world.engine.move_stats().handed_over, if packing { 10 } else { 0 });
     }
 }
 

@@ -299,7 +299,8 @@ impl Committer {
         let guards = group.iter().flat_map(|job| &job.guards);
         let keyspaces = &self.state.keyspaces;
         self.guards.learn(guards, |guard| keyspaces.of(guard).contains_key(guard))?;
-        keyspaces.hurry.set(keyspaces.data.tree.l0_run_count() > RUNS_RESTING_MAX);
+        let runs = keyspaces.all().map(|(keyspace, _)| keyspace.tree.l0_run_count());
+        keyspaces.hurry.set(runs.iter().any(|runs| *runs > RUNS_RESTING_MAX));
         while self.is_behind() {
             self.state.check_engine()?;
             std::thread::sleep(Duration::from_millis(STALL_LOOK_MS));

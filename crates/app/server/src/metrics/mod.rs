@@ -86,7 +86,7 @@ impl Running {
 
     fn write_moves(&self, page: &mut Page) {
         type Figure = fn(&lazuli_engine::MoveStats) -> f64;
-        let families: [(&str, &str, &str, Figure); 10] = [
+        let families: [(&str, &str, &str, Figure); 11] = [
             ("lazuli_moves_under_way", "gauge", "Moves that are led.", |m| m.under_way as f64),
             ("lazuli_moves_begun_total", "counter", "Moves that began.", |m| m.begun as f64),
             ("lazuli_moves_arrived_total", "counter", "Partitions that arrived.", |m| {
@@ -94,6 +94,9 @@ impl Running {
             }),
             ("lazuli_moves_cancelled_total", "counter", "Moves that were called off.", |m| {
                 m.cancelled as f64
+            }),
+            ("lazuli_moves_handed_over_total", "counter", "Moves of whole tables.", |m| {
+                m.handed_over as f64
             }),
             ("lazuli_moves_reopened_total", "counter", "Fences that stood for too long.", |m| {
                 m.reopened as f64
@@ -104,7 +107,9 @@ impl Running {
             ("lazuli_moves_fenced_writes_total", "counter", "Writes that met a fence.", |m| {
                 m.fenced_writes as f64
             }),
-            ("lazuli_moves_bytes_total", "counter", "Bytes copied.", |m| m.bytes as f64),
+            ("lazuli_moves_bytes_total", "counter", "Bytes copied or handed over.", |m| {
+                m.bytes as f64
+            }),
             ("lazuli_moves_pause_seconds_total", "counter", "For how long fences stood.", |m| {
                 m.pause_total.as_secs_f64()
             }),

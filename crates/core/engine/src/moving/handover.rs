@@ -43,6 +43,7 @@ impl Mover<'_> {
             self.engine.env.points.reach("move", "handed over").await;
             self.progress.is_handed_over = true;
             self.write(vec![]).await?;
+            self.engine.moves.counters.handed_over.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
     }

@@ -75,6 +75,7 @@ pub(crate) struct Counters {
     pub(crate) begun: AtomicU64,
     pub(crate) arrived: AtomicU64,
     pub(crate) cancelled: AtomicU64,
+    pub(crate) handed_over: AtomicU64,
     pub(crate) reopened: AtomicU64,
     pub(crate) fenced_writes: AtomicU64,
     pub(crate) retries: AtomicU64,
@@ -94,7 +95,7 @@ impl Moves {
     }
 
     fn stats(&self) -> MoveStats {
-        let Counters { begun, arrived, cancelled, reopened, .. } = &self.counters;
+        let Counters { begun, arrived, cancelled, handed_over, reopened, .. } = &self.counters;
         let Counters { fenced_writes, retries, bytes, .. } = &self.counters;
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         MoveStats {
@@ -102,6 +103,7 @@ impl Moves {
             begun: read(begun),
             arrived: read(arrived),
             cancelled: read(cancelled),
+            handed_over: read(handed_over),
             reopened: read(reopened),
             fenced_writes: read(fenced_writes),
             retries: read(retries),

@@ -93,6 +93,8 @@ pub struct MoveStats {
     pub arrived: u64,
     pub cancelled: u64,
     /// How often a fence stood for too long and was taken down again.
+    /// Of those that began, how many had all that was there handed over as it was kept.
+    pub handed_over: u64,
     pub reopened: u64,
     /// Writes that had to wait for a fence.
     pub fenced_writes: u64,
