@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use fjall::compaction::Leveled;
 use fjall::{AbstractTree, Keyspace};
 use lazuli_store::{Error, Result};
 use lsm_tree::Table;
@@ -69,10 +70,26 @@ fn bring_here(state: &State, content: &Content) -> Result<Option<Vec<Carried>>> 
         }
         std::thread::sleep(LOOK);
     }
-    match has_remains(data, &content.stretches)? {
-        true => Ok(None),
-        false => carry(state, content).map(Some),
+    if has_remains(data, &content.stretches)? {
+        return Ok(None);
     }
+    merge_first_level(state, content)?;
+    carry(state, content).map(Some)
+}
+
+/// Merges what lies in the first level with what is below it, unless that is much beside what comes. What comes cannot go
+/// down past it, and would be merged with it before long, and be rewritten as a whole.
+fn merge_first_level(state: &State, content: &Content) -> Result<()> {
+    let tree = &state.keyspaces.data.tree;
+    let bytes = tree.current_version().l0().size();
+    if bytes == 0 || bytes > content.whole_bytes() {
+        return Ok(());
+    }
+    let merging = Leveled::default().with_l0_threshold(1).with_table_target_size(state.table_bytes);
+    let _merging = state.merging();
+    let is_unread = state.db.supervisor.snapshot_tracker.get_seqno_safe_to_gc();
+    let merged = tree.compact(Arc::new(merging), is_unread);
+    merged.map_err(|error| from_engine(&error.into()))
 }
 
 /// Whether the tables have a row of the stretches, be it one that says that a key is gone. It would be above what comes.

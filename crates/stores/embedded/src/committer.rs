@@ -244,7 +244,7 @@ impl Committer {
         let state = self.state.clone();
         let data = &state.keyspaces.data;
         // The engine would wait for merges under way, and commits for the engine. One that begins just now is waited for.
-        if state.db.active_compactions() > 0 || data.sealed_memtable_count() > 0 {
+        if state.is_merging() || data.sealed_memtable_count() > 0 {
             let is_none = Chosen::of(data, range).is_none();
             return Ok(if is_none { Dropped::All } else { Dropped::NotNow });
         }

@@ -74,7 +74,7 @@ fn open_locked(layout: &Layout, settings: &Settings, lock: File) -> Result<Opene
     let mut answered = Answered::open(&path).map_err(io)?;
     answered.write(last.number).map_err(io)?;
     let recovery = Recovery { journal_bytes: scan.bytes, cut: scan.torn };
-    let state = State::new(engine, store, key, lock, settings.shares_tables);
+    let state = State::new(engine, store, key, lock, settings);
     Ok(Opened { state, answered, last, recovery })
 }
 

@@ -56,6 +56,11 @@ impl Content {
         is_whole.then_some(Self { stretches, layers, memtable, until })
     }
 
+    /// What lies in tables that can go as they are.
+    pub(crate) fn whole_bytes(&self) -> u64 {
+        whole_bytes(&self.layers, &self.stretches)
+    }
+
     /// Whether the row is one of those that were meant.
     pub(crate) fn has(&self, key: &Slice, sequence: SeqNo) -> bool {
         sequence < self.until && self.stretches.iter().any(|stretch| stretch.contains(key))
@@ -68,10 +73,13 @@ pub(crate) fn is_worth_it(data: &Keyspace, ranges: &[KeyRange], until: SeqNo) ->
         return false;
     }
     let stretches: Vec<_> = ranges.iter().filter_map(stretch).collect();
-    let layers = layers(data, &stretches);
+    whole_bytes(&layers(data, &stretches), &stretches) >= WHOLE_BYTES_LEAST
+}
+
+fn whole_bytes(layers: &[Layer], stretches: &[Stretch]) -> u64 {
     let tables = layers.iter().flat_map(|layer| &layer.tables);
-    let whole = tables.filter(|table| is_inside(table, &stretches));
-    whole.map(|table| table.metadata.file_size).sum::<u64>() >= WHOLE_BYTES_LEAST
+    let whole = tables.filter(|table| is_inside(table, stretches));
+    whole.map(|table| table.metadata.file_size).sum()
 }
 
 /// Whether every key of the table lies in one of the stretches.

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::fmt::Display;
 use std::fs::File;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use bytes::Bytes;
@@ -15,6 +16,7 @@ use crate::error::POISONED;
 use crate::guards::ByKey;
 use crate::keyspaces::Keyspaces;
 use crate::layout::Layout;
+use crate::settings::Settings;
 use crate::trim::Trim;
 use crate::writeback::Writeback;
 
@@ -25,6 +27,15 @@ pub(crate) type Engine = (Database, Keyspaces);
 pub(crate) struct Published {
     pub(crate) snapshot: Snapshot,
     pub(crate) guards: Arc<HashSet<Bytes, ByKey>>,
+}
+
+/// A merge that is under way.
+pub(crate) struct Merging<'a>(&'a State);
+
+impl Drop for Merging<'_> {
+    fn drop(&mut self) {
+        self.0.merges.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 /// Fields are dropped in this order: the lock must outlive the engine.
@@ -38,6 +49,10 @@ pub(crate) struct State {
     pub(crate) folder: PathBuf,
     /// The key of the marker, which every batch writes.
     pub(crate) marker: Bytes,
+    /// How many merges are under way of which the engine does not know that they are.
+    merges: AtomicUsize,
+    /// How large tables become when they are merged.
+    pub(crate) table_bytes: u64,
     /// Whether tables that come from another store may be the same files as there.
     pub(crate) shares_tables: bool,
     failed: OnceLock<Error>,
@@ -50,7 +65,7 @@ impl State {
         folder: PathBuf,
         marker: Bytes,
         lock: File,
-        shares_tables: bool,
+        settings: &Settings,
     ) -> Self {
         let (db, keyspaces) = engine;
         let published = Published { snapshot: db.snapshot(), guards: Arc::default() };
@@ -58,8 +73,19 @@ impl State {
         let failed = OnceLock::new();
         let _writeback = Writeback::start(&folder);
         Trim::left_in(&Layout::dropped_in(&folder), &Layout::tables_in(&folder)).start();
-        let _lock = lock;
-        Self { published, keyspaces, db, _writeback, folder, marker, shares_tables, failed, _lock }
+        Self {
+            published,
+            keyspaces,
+            db,
+            _writeback,
+            folder,
+            marker,
+            merges: AtomicUsize::new(0),
+            table_bytes: settings.table_bytes,
+            shares_tables: settings.shares_tables,
+            failed,
+            _lock: lock,
+        }
     }
 
     /// The newest state that holds only whole batches.
@@ -78,6 +104,16 @@ impl State {
         drop(published);
         // Closing the old one may collect garbage, which readers must not wait for.
         drop(old);
+    }
+
+    /// Notes that a merge is under way until what this answers is dropped.
+    pub(crate) fn merging(&self) -> Merging<'_> {
+        self.merges.fetch_add(1, Ordering::AcqRel);
+        Merging(self)
+    }
+
+    pub(crate) fn is_merging(&self) -> bool {
+        self.db.active_compactions() > 0 || self.merges.load(Ordering::Acquire) > 0
     }
 
     /// To be called before tables are dropped, so that freeing the disk under them is nothing that anybody waits for.

@@ -21,6 +21,7 @@ use super::verify::Sum;
 use crate::garbage::is_by_time_in;
 use crate::item::{Item, ItemKey, keys_of};
 use crate::join::yield_now;
+use crate::stats::Size;
 use crate::tx::expiry_key;
 
 /// What one load of the target holds at most, but for the last page. After a crash up to three are copied again.
@@ -143,16 +144,28 @@ impl Mover<'_> {
 
     /// Writes down that a chunk is on the target.
     async fn note_copied(&mut self, sent: Option<Sent>) -> Result<()> {
-        if let Some(Sent { last, items, bytes, sum, .. }) = sent.filter(|it| !it.last.is_empty()) {
-            self.engine.moves.counters.bytes.fetch_add(bytes, Ordering::Relaxed);
-            self.progress.copied_to = last;
-            self.progress.items += items;
-            self.progress.bytes += bytes;
-            self.progress.held.items += sum.items;
-            self.progress.held.bytes += sum.bytes;
-            self.write(vec![]).await?;
-        }
-        Ok(())
+        let Some(sent) = sent.filter(|it| !it.last.is_empty()) else { return Ok(()) };
+        let Sent { last, items, bytes, sum, .. } = sent;
+        let held = Size { items: sum.items, bytes: sum.bytes };
+        self.note_brought(last, Size { items, bytes }, held, vec![]).await
+    }
+
+    /// Writes down that all up to this key is on the target: how much that was, and how much of it are rows of the
+    /// partition.
+    pub(super) async fn note_brought(
+        &mut self,
+        last: Bytes,
+        brought: Size,
+        held: Size,
+        writes: Vec<Write>,
+    ) -> Result<()> {
+        self.engine.moves.counters.bytes.fetch_add(brought.bytes, Ordering::Relaxed);
+        self.progress.copied_to = last;
+        self.progress.items += brought.items;
+        self.progress.bytes += brought.bytes;
+        self.progress.held.items += held.items;
+        self.progress.held.bytes += held.bytes;
+        self.write(writes).await
     }
 
     /// The ranges of keys that are still to be copied, in order.

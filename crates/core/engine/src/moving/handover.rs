@@ -103,16 +103,9 @@ impl Mover<'_> {
     }
 
     async fn note_found(&mut self, found: Found) -> Result<()> {
-        let Found { last, size, expiries } = found;
-        if size.items > 0 {
-            self.engine.moves.counters.bytes.fetch_add(size.bytes, Ordering::Relaxed);
-            self.progress.copied_to = last;
-            self.progress.items += size.items;
-            self.progress.bytes += size.bytes;
-            self.progress.held.items += size.items;
-            self.progress.held.bytes += size.bytes;
-            self.write(expiries).await?;
+        match found.size.items {
+            0 => Ok(()),
+            _ => self.note_brought(found.last, found.size, found.size, found.expiries).await,
         }
-        Ok(())
     }
 }
