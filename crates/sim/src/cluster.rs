@@ -235,7 +235,25 @@ impl Cluster {
         name: &'static str,
         shardlets: Range<i64>,
     ) -> Result<Table, String> {
-        let table = Table::create(self, name, shardlets, &self.shared.random).await?;
+        self.create(name, shardlets, false).await
+    }
+
+    /// The same with a change feed, which other tables only have if the seed draws it.
+    pub async fn create_table_with_feed(
+        &self,
+        name: &'static str,
+        shardlets: Range<i64>,
+    ) -> Result<Table, String> {
+        self.create(name, shardlets, true).await
+    }
+
+    async fn create(
+        &self,
+        name: &'static str,
+        shardlets: Range<i64>,
+        has_feed: bool,
+    ) -> Result<Table, String> {
+        let table = Table::create(self, name, shardlets, has_feed, &self.shared.random).await?;
         lock(&self.shared.tables).push(table.clone());
         Ok(table)
     }

@@ -13,6 +13,7 @@ use crate::settings::Settings;
 use crate::workloads::audited::Audited;
 use crate::workloads::blobs::BlobFiles;
 use crate::workloads::come_and_go::ComeAndGo;
+use crate::workloads::drains::Drains;
 use crate::workloads::etag_counter::EtagCounter;
 use crate::workloads::jobs::Jobs;
 use crate::workloads::list_append::ListAppend;
@@ -101,6 +102,18 @@ pub const SCENARIOS: &[Scenario] = &[
         "the same under blobs and their files",
         [MapChanges, BlobFiles],
         |settings, _| settings.spread()
+    ),
+    scenario!(
+        "drains",
+        "many partitions leave a shard together under overwrites of one size and a change feed",
+        [Drains],
+        |settings, _| settings.drained()
+    ),
+    scenario!(
+        "map_changes_drains",
+        "the same under splits, merges, locks and pauses",
+        [MapChanges, Drains],
+        |settings, _| settings.drained()
     ),
     Scenario {
         name: "stops",

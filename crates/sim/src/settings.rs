@@ -76,6 +76,14 @@ impl Settings {
         Self { shards: self.shards.max(2), ..self }
     }
 
+    /// The same with many partitions that leave each of several shards together, under many clients.
+    #[must_use]
+    pub fn drained(self) -> Self {
+        let engine = EngineSettings { moves_at_once: 8, ..self.engine.clone() };
+        let (partitions, clients) = (self.partitions.max(4), self.clients.max(3));
+        Self { partitions, clients, engine, ..self.spread() }
+    }
+
     /// The same on several shards, with a point at which work is stopped.
     #[must_use]
     pub fn sabotaged(self, random: &Seeded) -> Self {

@@ -29,6 +29,7 @@ impl Table {
         cluster: &Cluster,
         name: &'static str,
         shardlets: Range<i64>,
+        has_feed: bool,
         random: &Seeded,
     ) -> Result<Self, String> {
         let schema = KeySchema::one(KeyType::Int64);
@@ -46,7 +47,7 @@ impl Table {
             key: table.schema.clone(),
             schema: "sim".to_owned(),
             placement: Vec::new(),
-            policies: Policies { changes: random.chance(300), ..Policies::default() },
+            policies: Policies { changes: random.chance(300) || has_feed, ..Policies::default() },
             cuts,
             shards: Vec::new(),
         };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lazuli_shardmap::local::{Access, Held};
-use lazuli_store::{Direction, Error, PageLimit, Reader, Result, Write};
+use lazuli_store::{Direction, PageLimit, Reader, Result, Write};
 use tokio::sync::MutexGuard;
 
 use crate::item::keys_of;
@@ -70,14 +70,8 @@ impl<'a> Batch<'a> {
         let committed = self.run_and_commit(held, &mut jobs, &mut outcomes).await;
         if committed.is_err() {
             for (_, turn) in &mut self.partitions {
-                // The commit may or may not have happened: the figures must be read again, or counted again.
-                turn.counts = None;
+                // The commit may or may not have happened: the partition must be counted again.
                 turn.since_count = None;
-            }
-        }
-        for (partition, turn) in &self.partitions {
-            if let Some(size) = turn.counts.and_then(|counts| counts.size()) {
-                partition.note_size(size);
             }
         }
         for (job, outcome) in outcomes {
@@ -104,17 +98,7 @@ impl<'a> Batch<'a> {
     ) -> Result<()> {
         let guards = held.iter().map(|held| held.guard.clone()).collect();
         let txn = self.shard.store.begin(guards).await?;
-        for (held, (partition, turn)) in held.iter().zip(&mut self.partitions) {
-            if turn.counts.is_none() || turn.counted_under != held.guard {
-                let counts = load_counts(&*txn, held, partition).await?;
-                self.shard.lsns.push_past(counts.last_lsn);
-                if !counts.exact {
-                    self.shard.note_inexact(partition.id);
-                }
-                turn.counts = Some(counts);
-                turn.counted_under = held.guard.clone();
-            }
-        }
+        let mut counts = self.load_counts(&*txn, &held).await?;
         let mut claims: Vec<Claim> =
             held.into_iter().map(|held| Claim { held, records_changes: false }).collect();
         let mut overlay = Overlay::default();
@@ -147,18 +131,52 @@ impl<'a> Batch<'a> {
         if overlay.is_empty() {
             return Ok(());
         }
-        self.count(&mut overlay, &deltas, last_lsn);
+        self.count(&mut overlay, &mut counts, &deltas, last_lsn);
         self.shard.count_commit(outcomes.len());
-        txn.commit(overlay.into_writes()).await
+        txn.commit(overlay.into_writes()).await?;
+        self.note_sizes(&counts);
+        Ok(())
+    }
+
+    /// The figures of each partition as the transaction finds them: another process may have changed them since the last
+    /// batch of this one. Numbers given out from here on are greater than those of all that is committed there.
+    async fn load_counts(&self, txn: &dyn Reader, held: &[Held]) -> Result<Vec<Counts>> {
+        let mut all = Vec::with_capacity(held.len());
+        for (held, (partition, _)) in held.iter().zip(&self.partitions) {
+            let counts = match Counts::read(txn, partition.id).await? {
+                Some(counts) => counts,
+                None => estimate(txn, held).await?,
+            };
+            self.shard.lsns.push_past(counts.last_lsn);
+            if !counts.exact {
+                self.shard.note_inexact(partition.id);
+            }
+            all.push(counts);
+        }
+        self.note_sizes(&all);
+        Ok(all)
+    }
+
+    fn note_sizes(&self, counts: &[Counts]) {
+        for ((partition, _), counts) in self.partitions.iter().zip(counts) {
+            if let Some(size) = counts.size() {
+                partition.note_size(size);
+            }
+        }
     }
 
     /// Brings the figures of each partition up to date, in the same commit.
-    fn count(&mut self, overlay: &mut Overlay, deltas: &[Delta], last_lsn: Lsn) {
-        for ((partition, turn), delta) in self.partitions.iter_mut().zip(deltas) {
-            let mut counts = turn.counts.unwrap_or_default();
+    fn count(
+        &mut self,
+        overlay: &mut Overlay,
+        counts: &mut [Counts],
+        deltas: &[Delta],
+        last_lsn: Lsn,
+    ) {
+        let figures = counts.iter_mut().zip(deltas);
+        for ((partition, turn), (counts, delta)) in self.partitions.iter_mut().zip(figures) {
             counts.apply(*delta);
             counts.last_lsn = last_lsn;
-            turn.counts = Some(counts);
             if let Some(since) = &mut turn.since_count {
                 since.delta.add(*delta);
             }
@@ -167,15 +185,8 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// The stored figures; for a partition that has none yet, counted if that is quick, estimated otherwise.
-async fn load_counts(
-    reader: &dyn Reader,
-    held: &Held,
-    partition: &LivePartition,
-) -> Result<Counts> {
-    if let Some(row) = reader.get(&Counts::key(partition.id)).await? {
-        return Counts::decode(row).map_err(|error: Error| error.context(partition.id));
-    }
+/// The figures of a partition that has none yet: counted if that is quick, estimated otherwise.
+async fn estimate(reader: &dyn Reader, held: &Held) -> Result<Counts> {
     let mut counts = Counts { exact: true, ..Counts::default() };
     for space in lazuli_shardmap::layout::Space::KEY_ORDERED {
         let keys = keys_of(held.container, *space, &held.routes);

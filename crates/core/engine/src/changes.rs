@@ -1,16 +1,23 @@
 //! Change records: that a key was written or deleted, in the order of its partition. Recorded only while the container's
 //! policies ask for it, in the same commit as the write itself.
 //!
+//! Numbers are given out before the commit, by all lanes of a shard, so those of different partitions become visible out of
+//! order. A position that a reader of one partition goes on from may therefore pass the rows of others only up to the
+//! number that this partition itself has committed, as read in the same snapshot ([`Horizon`]): all later writes of the
+//! partition have greater numbers.
+//!
 //! Key: `container | CHANGES | LSN (8) | space (1) | route | row key`; value: `operation (1) | route length (2)`.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use lazuli_shardmap::ContainerId;
 use lazuli_shardmap::layout::{self, PREFIX_BYTES, Space};
-use lazuli_store::{Error, KeyRange, PageLimit, Result, Write, after_key};
+use lazuli_shardmap::{ContainerId, PartitionId};
+use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result, Write, after_key};
 
 use crate::engine::Engine;
-use crate::item::ItemKey;
+use crate::item::{ItemKey, keys_of};
+use crate::join::yield_now;
 use crate::lsn::Lsn;
+use crate::stats::Counts;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
@@ -48,8 +55,45 @@ pub(crate) fn record(space: Space, lsn: Lsn, key: &ItemKey, operation: Operation
 }
 
 /// The sort key of a change behind the prefix: where reading goes on.
-pub(crate) fn position(key: &Bytes) -> Bytes {
+pub(crate) fn position_of(key: &Bytes) -> Bytes {
     key.slice(PREFIX_BYTES..)
+}
+
+/// How far a reader of one partition may go in a space that it shares with others, in one snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Horizon {
+    /// The snapshot shows all writes of the partition up to this number, and every later one has a greater number.
+    Settled(Lsn),
+    /// The partition has not been written to under its id yet, so only its own rows, which those before it wrote, tell how
+    /// far it has come.
+    OwnRows,
+}
+
+impl Horizon {
+    pub(crate) async fn of(snapshot: &dyn Reader, partition: PartitionId) -> Result<Self> {
+        let counts = Counts::read(snapshot, partition).await?;
+        Ok(counts.and_then(|counts| counts.settled()).map_or(Self::OwnRows, Self::Settled))
+    }
+
+    /// Whether a position may be that of another partition's row, if it is within [`Horizon::rows_after`].
+    pub(crate) fn covers_rows_of_others(self) -> bool {
+        matches!(self, Self::Settled(_))
+    }
+
+    /// The rows behind a position that may hold something of the partition; an empty position is the beginning.
+    pub(crate) fn rows_after(
+        self,
+        container: ContainerId,
+        space: Space,
+        position: &Bytes,
+    ) -> KeyRange {
+        let start = if position.is_empty() { Bytes::new() } else { after_key(position) };
+        let end = match self {
+            Self::Settled(last) => Some(Bytes::copy_from_slice(&(last.0 + 1).to_be_bytes())),
+            Self::OwnRows => None,
+        };
+        keys_of(container, space, &KeyRange::new(start, end))
+    }
 }
 
 pub(crate) fn decode(key: &Bytes, mut value: Bytes) -> Result<Change> {
@@ -90,20 +134,36 @@ impl Engine {
         limit: PageLimit,
     ) -> Result<ChangePage> {
         let view = self.read(container, route, 1).await?;
-        let start = if after.is_empty() { Bytes::new() } else { after_key(after) };
-        let range = KeyRange::new(start, None);
-        let page = view.scan_by_time(Space::CHANGES, &range, limit).await?;
-        let last = page.items.last().map_or(after.clone(), |(key, _)| position(key));
-        let mut changes = Vec::new();
-        for (key, value) in page.items {
-            let change = decode(&key, value)?;
-            // The space holds the changes of all partitions of the container on this shard.
-            if view.routes().contains(change.key.route()) {
-                changes.push(change);
-            }
-        }
         let routes = view.routes().clone();
-        Ok(ChangePage { changes, position: last, more: page.more, routes })
+        let horizon = Horizon::of(&*view.reader, view.partition()).await?;
+        if horizon == Horizon::OwnRows {
+            self.count_soon(view.partition(), view.shard);
+        }
+        let (mut position, mut changes) = (after.clone(), Vec::new());
+        let mut rows = horizon.rows_after(container, Space::CHANGES, after);
+        let mut more = !rows.is_empty();
+        while more && changes.is_empty() {
+            let page = view.reader.scan(&rows, Direction::Forward, limit).await?;
+            more = page.more;
+            let Some((last, _)) = page.items.last() else { break };
+            rows.start = after_key(last);
+            if horizon.covers_rows_of_others() {
+                position = position_of(last);
+            }
+            for (key, value) in page.items {
+                let change = decode(&key, value)?;
+                // The space holds the changes of all partitions of the container on this shard.
+                if routes.contains(change.key.route()) {
+                    position = position.max(position_of(&key));
+                    changes.push(change);
+                }
+            }
+            if horizon.covers_rows_of_others() {
+                break;
+            }
+            yield_now().await;
+        }
+        Ok(ChangePage { changes, position, more, routes })
     }
 
     /// Forgets the changes before a number, on every shard.

@@ -298,7 +298,8 @@ impl Engine {
             return Err(Error::moved("the partition belongs to another container"));
         }
         let now_ms = self.env.clock.now_ms();
-        Ok(View { partition: placed.partition, held, reader, now_ms, timing: None })
+        let Placed { partition, shard, .. } = *placed;
+        Ok(View { partition, shard, held, reader, now_ms, timing: None })
     }
 
     /// All partitions that hold some of these routes, in the order of routes.

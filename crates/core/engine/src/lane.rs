@@ -4,7 +4,6 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use bytes::Bytes;
 use lazuli_env::BoxFuture;
 use lazuli_shardmap::Epoch;
 use lazuli_store::{Error, Result};
@@ -14,7 +13,7 @@ use crate::batch::Batch;
 use crate::limits::LANE_WAITING_MAX;
 use crate::partition::LivePartition;
 use crate::shard::LiveShard;
-use crate::stats::{Counts, Delta};
+use crate::stats::Delta;
 use crate::tx::{Transaction, Tx};
 use crate::unwind::catch;
 
@@ -96,10 +95,6 @@ pub(crate) struct SinceCount {
 /// What the holder of a lane's turn knows.
 #[derive(Default)]
 pub(crate) struct Turn {
-    /// The partition's figures as of the last commit; none if they must be read from the store.
-    pub(crate) counts: Option<Counts>,
-    /// The guard under which they were read or written: a partition that has come back knows better ones.
-    pub(crate) counted_under: Bytes,
     /// While the partition is being counted: what was added since the count began. None if nobody counts, or if a commit
     /// of unknown outcome has spoilt the count.
     pub(crate) since_count: Option<SinceCount>,

@@ -13,6 +13,7 @@ use lazuli_store::{Direction, Error, KeyRange, Kind, PageLimit, Reader, Result, 
 use crate::engine::Engine;
 use crate::item::keys_of;
 use crate::lane::SinceCount;
+use crate::lsn::Lsn;
 use crate::shard::LiveShard;
 use crate::stats::{Counts, Delta, PartitionStats, Size};
 
@@ -21,6 +22,8 @@ pub(crate) async fn recount(shard: &Arc<LiveShard>, id: PartitionId) -> Result<C
     let gone = || Error::not_found("partition-not-found", format!("partition {id} is not here"));
     let row = shard.local.get(id)?.ok_or_else(gone)?;
     let held = shard.local.check(id, row.epoch, Access::Read)?;
+    // This holds as long as the guard does: a change of the state is a new epoch.
+    let takes_writes = shard.local.check(id, row.epoch, Access::Write).is_ok();
     let partition = shard.partition(id);
     let (snapshot, number) = {
         let mut turn = partition.lane.turn.lock().await;
@@ -37,15 +40,17 @@ pub(crate) async fn recount(shard: &Arc<LiveShard>, id: PartitionId) -> Result<C
     let mut turn = partition.lane.turn.lock().await;
     let since = turn.since_count.take_if(|since| since.number == number);
     total.add(since.ok_or_else(disturbed)?.delta);
-    let stored = shard.store.snapshot().get(&Counts::key(id)).await?;
-    let stored = stored.map(Counts::decode).transpose()?.unwrap_or_default();
-    let mut counts = Counts { items: 0, bytes: 0, exact: true, last_lsn: stored.last_lsn };
+    let txn = shard.store.begin(vec![held.guard]).await?;
+    let last_lsn = match Counts::read(&*txn, id).await?.and_then(|counts| counts.settled()) {
+        Some(last_lsn) => last_lsn,
+        // The last number of what is committed is not known, but a new one is greater. A partition that takes no writes
+        // gets none: it may be on its way to a shard that would not know of it.
+        None if takes_writes => shard.lsns.next_lsn(),
+        None => Lsn::ZERO,
+    };
+    let mut counts = Counts { items: 0, bytes: 0, exact: true, last_lsn };
     counts.apply(total);
-    turn.counts = None;
-    let txn = shard.store.begin(vec![held.guard.clone()]).await?;
     txn.commit(vec![Write::Put(Counts::key(id), counts.encode())]).await?;
-    turn.counts = Some(counts);
-    turn.counted_under = held.guard;
     partition.note_size(Size { items: counts.items, bytes: counts.bytes });
     Ok(counts)
 }

@@ -7,7 +7,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use lazuli_shardmap::ContainerId;
 use lazuli_shardmap::PartitionId;
 use lazuli_shardmap::layout::{self, Space};
-use lazuli_store::{Error, Result};
+use lazuli_store::{Error, Reader, Result};
 
 use crate::hot::HotKey;
 use crate::item::Item;
@@ -66,8 +66,20 @@ impl Counts {
         self.exact.then_some(Size { items: self.items, bytes: self.bytes })
     }
 
+    /// The number that all committed writes of the partition are at or below, and all later ones above. None in a row that
+    /// was written by a count alone.
+    pub(crate) fn settled(&self) -> Option<Lsn> {
+        (self.last_lsn > Lsn::ZERO).then_some(self.last_lsn)
+    }
+
     pub(crate) fn key(partition: PartitionId) -> Bytes {
         layout::key(ContainerId::SYSTEM, Space::STATS, &partition.0.to_be_bytes())
+    }
+
+    /// The row of a partition, if it has one.
+    pub(crate) async fn read(reader: &dyn Reader, partition: PartitionId) -> Result<Option<Self>> {
+        let row = reader.get(&Self::key(partition)).await?;
+        row.map(Self::decode).transpose().map_err(|error| error.context(partition))
     }
 
     pub(crate) fn apply(&mut self, delta: Delta) {

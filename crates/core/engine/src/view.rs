@@ -8,8 +8,8 @@ use bytes::Bytes;
 use lazuli_env::Clock;
 use lazuli_shardmap::layout::Space;
 use lazuli_shardmap::local::Held;
-use lazuli_shardmap::{ContainerId, PartitionId};
-use lazuli_store::{Direction, Error, KeyRange, Page, PageLimit, Reader, Result};
+use lazuli_shardmap::{ContainerId, PartitionId, ShardId};
+use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result};
 
 use crate::item::{Item, ItemKey, keys_of};
 use crate::partition::LivePartition;
@@ -18,6 +18,7 @@ use crate::tx::{ItemPage, page_of_items};
 /// An unchanging view of one partition. Keep it short.
 pub struct View {
     pub(crate) partition: PartitionId,
+    pub(crate) shard: ShardId,
     pub(crate) held: Held,
     pub(crate) reader: Box<dyn Reader>,
     pub(crate) now_ms: u64,
@@ -110,16 +111,5 @@ impl View {
     pub async fn reference(&self, name: &str, key: &[u8]) -> Result<Option<Bytes>> {
         let key = crate::reference::copy_key(name, key);
         crate::reference::value_of(self.reader.get(&key).await?)
-    }
-
-    /// Rows of a time-ordered space, of all partitions of the container on this shard: the caller filters by route.
-    pub(crate) async fn scan_by_time(
-        &self,
-        space: Space,
-        range: &KeyRange,
-        limit: PageLimit,
-    ) -> Result<Page> {
-        let keys = keys_of(self.held.container, space, range);
-        self.reader.scan(&keys, Direction::Forward, limit).await
     }
 }

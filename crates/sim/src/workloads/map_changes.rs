@@ -13,7 +13,7 @@ use lazuli_shardmap::catalog::Entry;
 use lazuli_shardmap::layout::{self, Space};
 use lazuli_shardmap::manager::Known;
 use lazuli_shardmap::route::{virtual_routes, virtual_shards};
-use lazuli_shardmap::{MapKind, Move, Partition, PartitionState};
+use lazuli_shardmap::{MapKind, Move, Partition, PartitionState, ShardId};
 use lazuli_store::KeyRange;
 
 use super::{Client, Workload};
@@ -175,12 +175,21 @@ async fn pause(client: &Client, table: &Table, partition: &Partition) -> Found {
     bring_online(client, table).await
 }
 
+pub(crate) async fn shards(client: &Client) -> Result<Vec<ShardId>, String> {
+    let request = || -> Request<Vec<ShardId>> {
+        Box::new(|engine| {
+            Box::pin(async move {
+                let shards = engine.manager().catalog().shards().await?;
+                Ok(shards.into_iter().map(|shard| shard.id).collect())
+            })
+        })
+    };
+    client.ask_surely("shards", request).await
+}
+
 /// Begins to move a partition to another shard.
 async fn send(client: &Client, partition: &Partition) -> Found {
-    let shards = client.ask_surely("shards", || {
-        Box::new(|engine| Box::pin(async move { engine.manager().catalog().shards().await }))
-    });
-    let target = client.random.pick(&shards.await?).id;
+    let target = *client.random.pick(&shards(client).await?);
     let options = MoveOptions {
         pause_limit: Duration::from_millis(*client.random.pick(&[1, 50, 500, 500])),
         bytes_per_second: client.random.chance(300).then_some(10_000),
@@ -229,7 +238,7 @@ async fn meddle(client: &Client) -> Found {
 }
 
 /// Lets every move come to its end. One whose writers would have to wait for longer than it allows is called off.
-async fn end_moves(client: &Client) -> Found {
+pub(crate) async fn end_moves(client: &Client) -> Found {
     for look in 0u64.. {
         let moves = moves(client).await?;
         if moves.is_empty() {

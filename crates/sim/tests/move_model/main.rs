@@ -16,6 +16,8 @@
 //! come at any moment), moves of partitions that nobody can write to, and changes of the map by anything but moves, which
 //! the lock refuses. A commit is atomic here, and memory and disk of a local map are one.
 //!
+//! `together` has two partitions in motion at once, and two processes that write them.
+//!
 //! `gone` asks what becomes of the writers when the target goes for good before the commit.
 //!
 //! `variants` breaks the protocol in one place each, and the explorer must find out. `cargo test -p lazuli-sim --test
@@ -29,6 +31,7 @@ mod model;
 mod normal;
 mod operations;
 mod state;
+mod together;
 mod variants;
 
 use std::time::Instant;

@@ -7,12 +7,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
+use lazuli_shardmap::Move;
 use lazuli_shardmap::layout::Space;
-use lazuli_store::{Direction, KeyRange, PageLimit, Reader, Result, Write, after_key};
+use lazuli_store::{Direction, PageLimit, Reader, Result, Write};
 
 use super::mover::Mover;
-use crate::changes::{self, Change};
-use crate::item::{Item, ItemKey, keys_of};
+use crate::changes::{self, Change, Horizon};
+use crate::item::{Item, ItemKey};
 use crate::tx::{expiry_key, route_length};
 
 /// What one commit of a pass brings over at most.
@@ -31,19 +32,21 @@ impl Mover<'_> {
     pub(super) async fn pass(&mut self, deadline: Option<Duration>) -> Result<Pass> {
         let began = self.engine.env.clock.uptime();
         let snapshot = self.source.store.snapshot();
+        let horizon = Horizon::of(&*snapshot, self.moving.partition).await?;
         let mut changes = 0;
-        loop {
+        // What was written down was written under the partition's id. Without a number of its own there is nothing.
+        while horizon.covers_rows_of_others() {
             if deadline.is_some_and(|deadline| self.engine.env.clock.uptime() > deadline) {
                 break;
             }
-            let start = match self.progress.position.is_empty() {
-                true => Bytes::new(),
-                false => after_key(&self.progress.position),
-            };
-            let rows = keys_of(self.moving.container, Space::MOVING, &KeyRange::new(start, None));
+            let Move { container, .. } = self.moving;
+            let rows = horizon.rows_after(container, Space::MOVING, &self.progress.position);
+            if rows.is_empty() {
+                break;
+            }
             let page = snapshot.scan(&rows, Direction::Forward, PAGE).await?;
             let Some((last, _)) = page.items.last() else { break };
-            self.progress.position = changes::position(last);
+            self.progress.position = changes::position_of(last);
             let mut ours = Vec::new();
             for (key, value) in page.items {
                 let change = changes::decode(&key, value)?;
