@@ -1,6 +1,7 @@
 // Copies: at once or in the background, within the account, from another server, by signature, aborted too late.
 
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 
 import {
   NO_ETAG,
@@ -46,6 +47,24 @@ test("test_a_copy_may_have_metadata_of_its_own", async () => {
 test("test_a_copy_at_once_needs_no_waiting", async () => {
   const { source, blob } = await filled();
   assert.equal((await blob.syncCopyFromURL(readUrl(source))).copyStatus, "success");
+  assert.equal(await text(blob), "hello");
+});
+
+test("test_a_copy_has_the_tags_of_its_source_or_its_own", async () => {
+  const { source, blob } = await filled({ tags: { a: "1" } });
+  await blob.syncCopyFromURL(readUrl(source), { copySourceTags: "COPY" });
+  assert.deepEqual((await blob.getTags()).tags, { a: "1" });
+  await blob.syncCopyFromURL(readUrl(source), { tags: { b: "2" } });
+  assert.deepEqual((await blob.getTags()).tags, { b: "2" });
+});
+
+test("test_a_copy_at_once_checks_its_source", async () => {
+  const { source, blob } = await filled();
+  const md5 = (content) => createHash("md5").update(content).digest();
+  const start = (sourceContentMD5) => blob.syncCopyFromURL(readUrl(source), { sourceContentMD5 });
+  assert.equal(await code(() => start(md5("other"))), "Md5Mismatch");
+  assert.equal(await blob.exists(), false);
+  assert.equal((await start(md5("hello"))).copyStatus, "success");
   assert.equal(await text(blob), "hello");
 });
 

@@ -34,6 +34,17 @@ test("test_a_lease_guards_writes_and_not_reads", async () => {
   await blob.delete(leased(leaseId));
 });
 
+test("test_a_lease_guards_what_has_no_etag_too", async () => {
+  const { blob } = await filled();
+  const { leaseId } = await blob.getBlobLeaseClient().acquireLease(15);
+  assert.equal(await code(() => blob.setTags({ a: "b" })), "LeaseIdMissing");
+  assert.equal(await code(() => blob.setAccessTier("Cool")), "LeaseIdMissing");
+  await blob.createSnapshot();
+  await blob.setTags({ a: "b" }, leased(leaseId));
+  await blob.setAccessTier("Cool", leased(leaseId));
+  assert.deepEqual((await blob.getTags()).tags, { a: "b" });
+});
+
 test("test_a_lease_is_renewed_changed_and_released", async () => {
   const { container, blob } = await filled();
   const [first, second] = [randomUUID(), randomUUID()];

@@ -49,6 +49,28 @@ test("test_blobs_are_found_by_their_tags", async () => {
   assert.deepEqual(await names(blobs.findBlobsByTags(named)), ["a", "b", "c"]);
 });
 
+test("test_a_search_gives_back_the_tags_that_it_names", async () => {
+  const container = await freshContainer();
+  const mark = freshName("");
+  await put(container, "b", "", { tags: { mark, one: "1", two: "2" } });
+  const found = await all(blobs.findBlobsByTags(`"mark" = '${mark}' AND "two" > '1'`));
+  assert.deepEqual(found.map((item) => item.tags), [{ mark, two: "2" }]);
+});
+
+test("test_a_search_names_ten_tags_at_the_most", async () => {
+  const query = (count) => Array.from({ length: count }, (_, n) => `"k${n}" = 'v'`).join(" AND ");
+  assert.deepEqual(await all(blobs.findBlobsByTags(query(10))), []);
+  assert.equal(await status(() => all(blobs.findBlobsByTags(query(11)))), 400);
+});
+
+test("test_a_condition_knows_no_container", async () => {
+  const container = await freshContainer();
+  const blob = await put(container, "b", "x", { tags: { a: "b" } });
+  const tagConditions = `@container = '${container.containerName}' AND "a" = 'b'`;
+  const refused = () => blob.download(0, undefined, { conditions: { tagConditions } });
+  assert.equal(await code(refused), "InvalidHeaderValue");
+});
+
 test("test_pages_of_a_search_lose_nothing", async () => {
   const container = await freshContainer();
   const mark = freshName("");

@@ -42,6 +42,18 @@ test("test_every_write_makes_a_version", async () => {
   });
 });
 
+test("test_a_list_shows_what_is_deleted_and_has_versions", async () => {
+  await versioned(async (container) => {
+    for (const name of ["a", "b"]) {
+      await put(container, name, "one");
+    }
+    await container.deleteBlob("a");
+    const items = await all(container.listBlobsFlat({ includeDeletedWithVersions: true }));
+    const shown = items.map((item) => [item.name, item.hasVersionsOnly === true]);
+    assert.deepEqual(shown, [["a", true], ["b", false]]);
+  });
+});
+
 test("test_a_version_is_read_by_its_id", async () => {
   await versioned(async (container, blob) => {
     const [one, two] = [await putVersion(blob, "one"), await putVersion(blob, "two")];

@@ -1,5 +1,8 @@
 """Copies: at once or in the background, within the account, from another server, by signature, aborted too late."""
 
+from base64 import b64encode
+from hashlib import md5
+
 from azure.core import MatchConditions
 
 from refusals import code, refusal, status
@@ -31,6 +34,30 @@ def test_a_copy_at_once_needs_no_waiting(container, read_url):
     copy = blob.start_copy_from_url(read_url(source), requires_sync=True)
     assert copy["copy_status"] == "success"
     assert blob.download_blob().readall() == b"hello"
+
+
+def test_a_copy_has_the_tags_of_its_source_or_its_own(container, read_url):
+    source = container.upload_blob("b", b"x", tags={"a": "1"})
+    copy = container.get_blob_client("c")
+    start = lambda tags: copy.start_copy_from_url(read_url(source), requires_sync=True, tags=tags)
+    start("COPY")
+    assert copy.get_blob_tags() == {"a": "1"}
+    start({"b": "2"})
+    assert copy.get_blob_tags() == {"b": "2"}
+
+
+def test_a_copy_at_once_checks_its_source(container, read_url):
+    source = container.upload_blob("b", b"hello")
+    copy = container.get_blob_client("c")
+    right, wrong = (b64encode(md5(text).digest()).decode() for text in [b"hello", b"other"])
+    # The SDK has no word for it.
+    start = lambda md5: copy.start_copy_from_url(
+        read_url(source), requires_sync=True, headers={"x-ms-source-content-md5": md5}
+    )
+    assert code(lambda: start(wrong)) == "Md5Mismatch"
+    assert not copy.exists()
+    assert start(right)["copy_status"] == "success"
+    assert copy.download_blob().readall() == b"hello"
 
 
 def test_a_blob_is_put_from_a_url(container, read_url):

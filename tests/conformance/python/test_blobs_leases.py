@@ -28,6 +28,17 @@ def test_a_lease_guards_writes_and_not_reads(container):
     blob.delete_blob(lease=lease)
 
 
+def test_a_lease_guards_what_has_no_etag_too(container):
+    blob = container.upload_blob("b", b"one")
+    lease = blob.acquire_lease(lease_duration=15)
+    assert code(lambda: blob.set_blob_tags({"a": "b"})) == "LeaseIdMissing"
+    assert code(lambda: blob.set_standard_blob_tier("Cool")) == "LeaseIdMissing"
+    blob.create_snapshot()
+    blob.set_blob_tags({"a": "b"}, lease=lease)
+    blob.set_standard_blob_tier("Cool", lease=lease)
+    assert blob.get_blob_tags() == {"a": "b"}
+
+
 def test_a_lease_is_renewed_changed_and_released(container):
     blob = container.upload_blob("b", b"one")
     first, second = str(uuid.uuid4()), str(uuid.uuid4())

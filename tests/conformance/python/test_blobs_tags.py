@@ -46,6 +46,26 @@ def test_blobs_are_found_by_their_tags(blobs, container):
     assert [item.name for item in blobs.find_blobs_by_tags(named)] == ["a", "b", "c"]
 
 
+def test_a_search_gives_back_the_tags_that_it_names(blobs, container):
+    mark = uuid.uuid4().hex
+    container.upload_blob("b", b"", tags={"mark": mark, "one": "1", "two": "2"})
+    (found,) = blobs.find_blobs_by_tags(f"\"mark\" = '{mark}' AND \"two\" > '1'")
+    assert found.tags == {"mark": mark, "two": "2"}
+
+
+def test_a_search_names_ten_tags_at_the_most(blobs):
+    query = lambda count: " AND ".join(f"\"k{n}\" = 'v'" for n in range(count))
+    assert list(blobs.find_blobs_by_tags(query(10))) == []
+    assert status(lambda: list(blobs.find_blobs_by_tags(query(11)))) == 400
+
+
+def test_a_condition_knows_no_container(container):
+    blob = container.upload_blob("b", b"x", tags={"a": "b"})
+    query = f"@container = '{container.container_name}' AND \"a\" = 'b'"
+    refused = lambda: blob.download_blob(if_tags_match_condition=query)
+    assert code(refused) == "InvalidHeaderValue"
+
+
 def test_pages_of_a_search_lose_nothing(blobs, container):
     mark = uuid.uuid4().hex
     for n in range(10):

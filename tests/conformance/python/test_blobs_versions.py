@@ -39,6 +39,15 @@ def test_every_write_makes_a_version(versioned):
     assert listed(versioned) == ([one, two, three, four], [False, False, False, True])
 
 
+def test_a_list_shows_what_is_deleted_and_has_versions(versioned):
+    for name in ["a", "b"]:
+        put(versioned, b"one", name)
+    versioned.delete_blob("a")
+    items = list(versioned.list_blobs(include=["deletedwithversions"]))
+    shown = [(item.name, bool(item.has_versions_only)) for item in items]
+    assert shown == [("a", True), ("b", False)]
+
+
 def test_a_version_is_read_by_its_id(versioned):
     one, two = put(versioned, b"one"), put(versioned, b"two")
     assert (read(versioned, one), read(versioned, two)) == (b"one", b"two")

@@ -144,7 +144,7 @@ fn covers(scope: Scope, operation: &Operation) -> bool {
             matches!(scope, Scope::Container | Scope::Directory)
         }
         Operation::Container(_, ContainerOperation::Find(_)) => scope == Scope::Container,
-        Operation::Container(_, ContainerOperation::Account) => true,
+        Operation::Container(_, ContainerOperation::Account) | Operation::DataLake(_) => true,
         Operation::Container(..)
         | Operation::Service(_)
         | Operation::Preflight

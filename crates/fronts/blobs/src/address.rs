@@ -3,6 +3,7 @@
 use lazuli_http::uri::percent_decode;
 
 use crate::error::Result;
+use crate::lake;
 use crate::names::ROOT;
 use crate::request::Head;
 
@@ -31,7 +32,7 @@ impl Resource {
         if rest.is_empty() {
             let is_container = restype.is_some_and(|kind| kind.eq_ignore_ascii_case("container"));
             let is_account = restype.is_some_and(|kind| kind.eq_ignore_ascii_case("account"));
-            return Ok(match is_container || is_account {
+            return Ok(match is_container || is_account || lake::is_meant(head) {
                 true => Self::Container(first),
                 false => Self::Blob(ROOT.to_owned(), first),
             });
@@ -66,5 +67,7 @@ mod tests {
         assert_eq!(parse("/con/a%2Fb", ""), blob("con", "a/b"));
         assert_eq!(parse("con/a//", ""), blob("con", "a//"));
         assert_eq!(parse("%24web/a", ""), blob("$web", "a"));
+        assert_eq!(parse("con/", "action=getAccessControl"), Resource::Container("con".into()));
+        assert_eq!(parse("con", "action=other"), blob(ROOT, "con"));
     }
 }

@@ -4,7 +4,7 @@ use lazuli_http::{Body, Response, StatusCode};
 use lazuli_shapes::blob::{AppendConditions, Conditions};
 
 use crate::error::{Result, refused};
-use crate::put::receive;
+use crate::put::{check_block, receive};
 use crate::request::{Append, BlobPath};
 use crate::{Call, Front, response, source};
 
@@ -19,6 +19,7 @@ pub(crate) async fn append(
     let most = front.limits.append_bytes_max;
     let (content, checksums) = match &append.source {
         None => {
+            check_block(body)?;
             let sums = append.checksums;
             (receive(front, call, &address, body, most, sums, false).await?, sums)
         }

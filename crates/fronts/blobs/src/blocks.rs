@@ -6,7 +6,7 @@ use lazuli_http::{Body, Response, StatusCode};
 use lazuli_shapes::blob::{Conditions, Which};
 
 use crate::error::{Result, refused};
-use crate::put::{guarded, new_blob, overwrite, receive};
+use crate::put::{check_block, guarded, new_blob, overwrite, receive};
 use crate::request::{BlobPath, BlockListKind, PutBlock, PutBlockList};
 use crate::{Call, Front, block_list, response, source};
 
@@ -20,6 +20,7 @@ pub(crate) async fn put(
     let address = call.blob(path);
     let (content, checksums) = match &put.source {
         None => {
+            check_block(body)?;
             let most = front.limits.block_bytes_max;
             let sums = put.checksums;
             (receive(front, call, &address, body, most, sums, false).await?, sums)

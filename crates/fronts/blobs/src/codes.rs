@@ -5,6 +5,7 @@ use lazuli_http::storage_error::CommonCode as Common;
 use lazuli_shapes::blob::codes;
 
 storage_codes! {
+    AccessTierNotSupportedForBlobType 400 "The access tier is not supported for this blob type.";
     AppendPositionConditionNotMet 412 "The append position condition specified was not met.";
     BlobAlreadyExists 409 "The specified blob already exists.";
     BlobArchived 409 "This operation is not permitted on an archived blob.";
@@ -28,6 +29,13 @@ storage_codes! {
         "The committed block count cannot exceed the maximum limit of 50,000 blocks, nor the \
          uncommitted one that of 100,000.";
     BlockListTooLong 400 "The block list may not contain more than 50,000 blocks.";
+    BothCrc64AndMd5HeaderPresent 400
+        "Both x-ms-content-crc64 header and content-md5 header are present.";
+    BothCrc64AndMd5RangeHeaderPresent 400
+        "Both x-ms-range-get-content-crc64 header and x-ms-range-get-content-md5 header are \
+         present.";
+    BothUserTagsAndSourceTagsCopyPresentException 400
+        "x-ms-tags header must not be present with x-ms-copy-source-tag-option as COPY.";
     CannotChangeToLowerTier 409 "A higher blob tier has already been explicitly set.";
     CannotVerifyCopySource 500
         "Could not verify the copy source. Examine the HTTP status code and message for more \
@@ -47,6 +55,8 @@ storage_codes! {
         "The batch operation exceeds maximum number of allowed subrequests.";
     FeatureVersionMismatch 409
         "The operation for this blob requires a higher version of the service.";
+    HierarchicalNamespaceNotEnabled 400
+        "This operation is only supported on a hierarchical namespace account.";
     IncrementalCopyBlobMismatch 409
         "The specified source blob is different than the copy source of the existing incremental \
          copy blob.";
@@ -63,7 +73,6 @@ storage_codes! {
     InvalidBlockId 400
         "The specified block ID is invalid. The block ID must be Base64-encoded.";
     InvalidBlockList 400 "The specified block list is invalid.";
-    InvalidCrc64 400 "The CRC64 value specified in the request is invalid.";
     InvalidHttpVerb 400 "The HTTP verb specified is invalid - it is not recognized by the server.";
     InvalidMd5 400
         "The MD5 value specified in the request is invalid. The MD5 value must be 128 bits and \
@@ -188,6 +197,7 @@ impl Code {
             codes::SOURCE_NOT_FOUND => Self::CannotVerifyCopySource,
             codes::KEY_REQUIRED | codes::KEY_MISMATCH => Self::BlobUsesCustomerSpecifiedEncryption,
             codes::TIER_NOT_ALLOWED => Self::InvalidBlobTier,
+            codes::TIER_NOT_OF_TYPE => Self::AccessTierNotSupportedForBlobType,
             _ => return None,
         })
     }

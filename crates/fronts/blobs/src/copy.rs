@@ -1,13 +1,18 @@
 //! Copies of blobs. A blob of this server is copied directly, in the background where it takes long; what another server has
 //! is read from there while the client waits.
 
+use lazuli_engine::{Crc64, Lsn};
 use lazuli_http::{Response, StatusCode};
-use lazuli_shapes::blob::{BlobRecord, Conditions, CopyOptions, CopySource, CopyState, CopyStatus};
+use lazuli_shapes::blob::{
+    BlobRecord, Conditions, CopyOptions, CopySource, CopyState, CopyStatus, Etags,
+};
+use md5::{Digest as _, Md5};
 
 use crate::codes::Code;
 use crate::error::{Common, Fault, Result, refused};
+use crate::options::Checksums;
 use crate::put::{guarded, new_blob, overwrite};
-use crate::request::{BlobPath, CopyBlob};
+use crate::request::{BlobPath, CopyBlob, Source};
 use crate::{Call, Front, response, source};
 
 pub(crate) async fn start(
@@ -17,12 +22,43 @@ pub(crate) async fn start(
     copy: CopyBlob,
 ) -> Result<Response> {
     let id = front.new_id();
-    let record = match source::local(front, call, &copy.source).await? {
-        Some(local) => from_here(front, call, path, copy, local, &id).await?,
-        None => return from_there(front, call, path, copy, &id).await,
+    let Some(local) = source::local(front, call, &copy.source).await? else {
+        return from_there(front, call, path, copy, &id).await;
     };
+    let sums = match copy.sync && copy.source.checksums != Checksums::default() {
+        true => Some(sums_of(front, &local, &copy.source).await?),
+        false => None,
+    };
+    let record = from_here(front, call, path, copy, local, sums.as_ref(), &id).await?;
     let state = record.copy.as_ref().map_or(CopyStatus::Success, |state| state.status);
-    Ok(started(&record, &id, state))
+    let answer = started(&record, &id, state);
+    Ok(match sums {
+        Some(sums) => response::checksums(answer, sums.md5, sums.crc64),
+        None => answer,
+    })
+}
+
+/// What the bytes of a source add up to, and the state of it that has these bytes.
+struct Sums {
+    md5: Option<[u8; 16]>,
+    crc64: u64,
+    state: Lsn,
+}
+
+/// Reads a source to compare it with what the request says of it: anybody can write any MD5 into the properties of a blob.
+async fn sums_of(front: &Front, local: &source::Local, source: &Source) -> Result<Sums> {
+    let (which, key) = (local.which, source.key.as_ref());
+    let read = front.blobs.read(&local.address, which, None, &source.conditions, key).await;
+    let mut read = read.map_err(source::source_refused)?;
+    let (mut md5, mut crc64) = (Md5::new(), Crc64::new());
+    while let Some(piece) = read.reader.next().await.map_err(refused)? {
+        md5.update(&piece);
+        crc64.update(&piece);
+    }
+    let (md5, crc64) = (Some(md5.finalize().into()), crc64.sum());
+    source.checksums.check(md5, crc64)?;
+    let md5 = md5.filter(|_| source.checksums.md5.is_some());
+    Ok(Sums { md5, crc64, state: read.record.changed })
 }
 
 fn started(record: &BlobRecord, id: &str, status: CopyStatus) -> Response {
@@ -37,12 +73,17 @@ async fn from_here(
     path: &BlobPath,
     copy: CopyBlob,
     local: source::Local,
+    sums: Option<&Sums>,
     id: &str,
 ) -> Result<BlobRecord> {
+    let mut conditions = copy.source.conditions;
+    if let Some(sums) = sums {
+        conditions.if_match = Some(Etags::These(vec![sums.state]));
+    }
     let source = CopySource {
         address: local.address,
         which: local.which,
-        conditions: copy.source.conditions,
+        conditions,
         key: copy.source.key,
         url: copy.source.url,
     };
@@ -99,6 +140,7 @@ async fn from_there(
         new.metadata = origin.metadata;
     }
     new.headers.content_md5 = content.md5;
+    let (md5, crc64) = (content.md5.filter(|_| copy.source.checksums.md5.is_some()), content.crc64);
     let state = CopyState {
         id: id.to_owned(),
         source: copy.source.url,
@@ -112,7 +154,8 @@ async fn from_there(
     let put =
         front.blobs.put_copied_blob(&address, content, new, state, &conditions, protection).await;
     let record = put.map_err(|error| target_refused(call, refused(error)))?;
-    Ok(started(&record, id, CopyStatus::Success))
+    let answer = started(&record, id, CopyStatus::Success);
+    Ok(if copy.sync { response::checksums(answer, md5, crc64) } else { answer })
 }
 
 pub(crate) async fn abort(

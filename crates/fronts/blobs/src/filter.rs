@@ -3,13 +3,17 @@
 //! `"Project" = 'Lazuli' AND Status >= '5'` is written both in the header of a condition and in a search. A search knows
 //! no `OR` and no `<>`, and may name the container to look in as `@container`.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lazuli_shapes::blob::TagTest;
 
 use crate::error::{Common, Fault, Result};
-use crate::limits::{FILTER_BYTES_MAX, FILTER_TERMS_MAX, TAG_KEY_CHARS_MAX, TAG_VALUE_CHARS_MAX};
+use crate::limits::{
+    FILTER_BYTES_MAX, FILTER_TERMS_MAX, SEARCH_TAGS_MAX, TAG_KEY_CHARS_MAX, TAG_VALUE_CHARS_MAX,
+};
 use crate::names::check_container;
+use crate::request::bad_header;
 use crate::tags::is_tag_char;
 
 const CONTAINER: &str = "@container";
@@ -53,6 +57,11 @@ impl TagFilter {
         self.0.iter().any(|terms| terms.iter().all(holds))
     }
 
+    /// Whether a tag is compared with anything.
+    pub(crate) fn names(&self, key: &str) -> bool {
+        self.0.iter().flatten().any(|term| term.key == key)
+    }
+
     /// As the shape takes it.
     pub(crate) fn test(self) -> TagTest {
         Arc::new(move |tags| self.matches(tags))
@@ -72,10 +81,11 @@ pub(crate) struct Search {
     pub(crate) text: String,
 }
 
-/// The condition of `x-ms-if-tags`.
-pub(crate) fn condition(text: &str) -> Result<TagTest> {
-    let filter = parse(text).map_err(|BadFilter| Fault::new(Common::InvalidHeaderValue))?;
-    Ok(filter.test())
+/// The condition of a header such as `x-ms-if-tags`, which is about tags alone.
+pub(crate) fn condition(header: &str, text: &str) -> Result<TagTest> {
+    let filter = parse(text).ok().filter(|filter| !filter.names(CONTAINER));
+    let bad = || bad_header(header).detail("HeaderValue", text);
+    Ok(filter.ok_or_else(bad)?.test())
 }
 
 /// The expression of a search.
@@ -98,8 +108,12 @@ pub(crate) fn search(text: &str) -> Result<Search> {
             _ => kept.push(term),
         }
     }
-    if kept.is_empty() {
+    let tags: BTreeSet<&str> = kept.iter().map(|term| term.key.as_str()).collect();
+    if tags.is_empty() {
         return Err(refused());
+    }
+    if tags.len() > SEARCH_TAGS_MAX {
+        return Err(refused().say(format!("A search names {SEARCH_TAGS_MAX} tags at the most.")));
     }
     Ok(Search { filter: TagFilter(vec![kept]), container, text: text.to_owned() })
 }

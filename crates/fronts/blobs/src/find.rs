@@ -20,9 +20,10 @@ pub(crate) async fn run(
     let named = search.container.as_deref();
     let is_elsewhere = container.is_some_and(|one| named.is_some_and(|other| one != other));
     let inside = container.or(named);
-    let filter = search.filter;
+    let filter = Arc::new(search.filter);
+    let asked = filter.clone();
     let test =
-        Arc::new(move |_: &str, tags: &[(String, String)]| !is_elsewhere && filter.matches(tags));
+        Arc::new(move |_: &str, tags: &[(String, String)]| !is_elsewhere && asked.matches(tags));
     let account = &call.target.account;
     let found =
         front.blobs.find_by_tags(account, inside, test, find.most, find.marker.as_ref()).await;
@@ -30,7 +31,9 @@ pub(crate) async fn run(
     let mut page = Page::new(&call.target.base, None, call.received_ms);
     page.element("Where", &search.text);
     page.open("Blobs");
-    for blob in &found.entries {
+    for mut blob in found.entries {
+        // Of all tags of a blob only those that the search names are answered.
+        blob.tags.retain(|(key, _)| filter.names(key));
         page.found(&blob.container, &blob.name, &blob.tags);
     }
     page.close("Blobs");

@@ -22,6 +22,7 @@ mod find;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod immutability;
+mod lake;
 mod leases;
 pub mod limits;
 mod list;
@@ -213,6 +214,9 @@ impl Front {
         match operation {
             Operation::Preflight => service::preflight(self, call, headers).await,
             Operation::Website(path) => website::get(self, call, &path, headers).await,
+            Operation::DataLake(container) => {
+                Err(lake::refuse(self, call, container.as_deref()).await)
+            }
             Operation::Service(operation) => self.dispatch_service(call, operation, body).await,
             Operation::Container(container, operation) => {
                 self.dispatch_container(call, &container, operation, body).await
@@ -319,7 +323,9 @@ impl Front {
             Op::Delete(delete) => delete::run(self, call, path, delete).await,
             Op::Undelete => delete::undelete(self, call, path).await,
             Op::SetTier(set) => tiers::set(self, call, path, set).await,
-            Op::SetExpiry(expiry) => properties::set_expiry(self, call, path, expiry).await,
+            Op::SetExpiry { expiry, conditions } => {
+                properties::set_expiry(self, call, path, expiry, &conditions).await
+            }
             Op::SetImmutability { which, policy, conditions } => {
                 immutability::set(self, call, path, which, policy, &conditions).await
             }

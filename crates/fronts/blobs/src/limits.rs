@@ -84,6 +84,8 @@ pub const TAG_VALUE_CHARS_MAX: usize = 256;
 pub const FILTER_BYTES_MAX: usize = 32 * 1024;
 /// The most comparisons of a filter of tags.
 pub const FILTER_TERMS_MAX: usize = 100;
+/// The most tags that a search names; a tag may be compared more than once.
+pub const SEARCH_TAGS_MAX: usize = 10;
 /// The longest address of a source.
 pub const SOURCE_BYTES_MAX: usize = 2_048;
 /// How long a lease lasts, if it is not forever, in seconds.

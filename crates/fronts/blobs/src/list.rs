@@ -23,6 +23,7 @@ pub(crate) async fn run(
             versions: list.versions,
             deleted: list.deleted,
             uncommitted: list.uncommitted,
+            versions_only: list.deleted_with_versions,
         },
         most: list.most,
     };

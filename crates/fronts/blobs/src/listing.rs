@@ -213,9 +213,13 @@ impl Page {
         }
         if let Some(version) = record.version.filter(|_| list.versions) {
             self.element("VersionId", &moment_text(version));
-            if item.which == Which::Current && record.deleted.is_none() {
+            let is_current = item.which == Which::Current && record.deleted.is_none();
+            if is_current && !item.has_versions_only {
                 self.element("IsCurrentVersion", "true");
             }
+        }
+        if item.has_versions_only {
+            self.element("HasVersionsOnly", "true");
         }
         self.open("Properties");
         self.properties(record, list);

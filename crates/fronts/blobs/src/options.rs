@@ -11,7 +11,7 @@ use crate::error::{Common, Fault, Result};
 use crate::etag;
 use crate::filter;
 use crate::limits::{BREAK_SECONDS, LEASE_SECONDS, Limits};
-use crate::request::{Head, bad_header, bad_parameter};
+use crate::request::{Head, bad_header, bad_parameter, decode};
 use crate::tags;
 
 /// Names and values, as the shape keeps them.
@@ -55,7 +55,7 @@ fn named_conditions(
         if_none_match: etag(&name("none-match"))?,
         if_modified_since: head.date(&name("modified-since"))?,
         if_unmodified_since: head.date(&name("unmodified-since"))?,
-        if_tags: head.text(tags).map(filter::condition).transpose()?,
+        if_tags: head.text(tags).map(|text| filter::condition(tags, text)).transpose()?,
         lease_id: lease.map(|name| head.guid(name)).transpose()?.flatten(),
     })
 }
@@ -109,15 +109,18 @@ pub(crate) fn http_headers(head: Head<'_>, general_too: bool) -> Result<Headers>
         let own = head.text(own);
         own.or_else(|| head.text(general).filter(|_| general_too)).map(str::to_owned)
     };
-    let bad_md5 = || Fault::new(Code::InvalidMd5);
     Ok(Headers {
         content_type: text("x-ms-blob-content-type", "content-type"),
         content_encoding: text("x-ms-blob-content-encoding", "content-encoding"),
         content_language: text("x-ms-blob-content-language", "content-language"),
         content_disposition: head.text("x-ms-blob-content-disposition").map(str::to_owned),
         cache_control: text("x-ms-blob-cache-control", "cache-control"),
-        content_md5: head.bytes("x-ms-blob-content-md5", bad_md5)?,
+        content_md5: md5_of(head, "x-ms-blob-content-md5")?,
     })
+}
+
+fn md5_of(head: Head<'_>, name: &str) -> Result<Option<[u8; 16]>> {
+    head.bytes(name, || Fault::new(Code::InvalidMd5))
 }
 
 /// The checksums of a body that a request names, in the order in which they are checked.
@@ -144,13 +147,28 @@ impl Checksums {
     }
 
     fn named(head: Head<'_>, md5: &str, crc64: &str) -> Result<Self> {
-        let crc64 = head.bytes(crc64, || Fault::new(Code::InvalidCrc64))?;
-        let md5 = head.bytes(md5, || Fault::new(Code::InvalidMd5))?;
-        if md5.is_some() && crc64.is_some() {
-            return Err(Fault::new(Common::InvalidInput)
-                .say("A request names one checksum of its body, not two."));
+        if head.text(md5).is_some() && head.text(crc64).is_some() {
+            return Err(Fault::new(Code::BothCrc64AndMd5HeaderPresent));
         }
-        Ok(Self { md5, crc64: crc64.map(u64::from_le_bytes) })
+        let sum = match head.text(crc64).map(|text| decode(text).unwrap_or_default()) {
+            None => None,
+            Some(bytes) => match bytes.split_first_chunk::<8>() {
+                None => return Err(bad_header(crc64)),
+                Some((sum, [])) => Some(u64::from_le_bytes(*sum)),
+                // A number of more bytes is one that nothing has.
+                Some(_) => return Err(Fault::new(Code::Crc64Mismatch)),
+            },
+        };
+        Ok(Self { md5: md5_of(head, md5)?, crc64: sum })
+    }
+
+    /// The MD5 that a new block blob is to have is that of its bytes, and is the one that is compared.
+    pub(crate) fn or_of_blob(self, md5: Option<[u8; 16]>) -> Result<Self> {
+        match (md5, self.crc64) {
+            (Some(_), Some(_)) => Err(Fault::new(Code::BothCrc64AndMd5HeaderPresent)),
+            (Some(_), None) => Ok(Self { md5, crc64: None }),
+            (None, _) => Ok(self),
+        }
     }
 
     /// Compares them with the sums of what came.

@@ -1,9 +1,9 @@
 //! What is said about blobs: headers, metadata, tags, length and sequence number of page blobs, expiry.
 
 use lazuli_http::{Body, Response, StatusCode};
-use lazuli_shapes::blob::{BlobRecord, Conditions, Which};
+use lazuli_shapes::blob::{BlobRecord, Conditions, PageProperties, Which};
 
-use crate::error::{Common, Fault, Result, refused};
+use crate::error::{Result, refused};
 use crate::options::{Checksums, Pairs};
 use crate::request::{BlobPath, Expiry, SetProperties};
 use crate::{Call, Front, response, tags};
@@ -16,14 +16,12 @@ pub(crate) async fn set(
 ) -> Result<Response> {
     let (address, conditions) = (call.blob(path), &set.conditions);
     let blobs = &front.blobs;
-    // Clients change one of the three at a time; each is a change of its own.
     let record = match (set.headers, set.length, set.sequence) {
         (Some(headers), None, None) => blobs.set_headers(&address, headers, conditions).await,
-        (None, Some(length), None) => blobs.resize(&address, length, conditions).await,
-        (None, None, Some(action)) => blobs.set_sequence_number(&address, action, conditions).await,
-        _ => {
-            return Err(Fault::new(Common::InvalidInput)
-                .say("Headers, length and sequence number are changed one by one."));
+        // Only page blobs have the other two.
+        (headers, length, sequence) => {
+            let set = PageProperties { length, sequence, headers };
+            blobs.set_page_properties(&address, set, conditions).await
         }
     };
     let record = record.map_err(refused)?;
@@ -91,6 +89,7 @@ pub(crate) async fn set_expiry(
     call: &Call,
     path: &BlobPath,
     expiry: Expiry,
+    conditions: &Conditions,
 ) -> Result<Response> {
     let at = move |record: &BlobRecord, now_ms: u64| {
         Ok(match expiry {
@@ -100,8 +99,7 @@ pub(crate) async fn set_expiry(
             Expiry::At(ms) => Some(ms),
         })
     };
-    let conditions = Conditions::default();
-    let set = front.blobs.set_expiry(&call.blob(path), at, &conditions).await;
+    let set = front.blobs.set_expiry(&call.blob(path), at, conditions).await;
     let record = set.map_err(refused)?;
     Ok(response::changed(Response::new(StatusCode::OK), record.changed))
 }

@@ -9,7 +9,7 @@ use crate::access::may_overwrite;
 use crate::codes::Code;
 use crate::error::{Common, Fault, Result, refused};
 use crate::options::Checksums;
-use crate::request::{BlobPath, NewBlob, NewKind, PutBlob, PutBlobFromUrl};
+use crate::request::{BlobPath, NewBlob, NewKind, PutBlob, PutBlobFromUrl, bad_header};
 use crate::{Call, Front, response, source};
 
 pub(crate) async fn put(
@@ -55,9 +55,6 @@ async fn put_block_blob(
     let most = front.limits.put_blob_bytes_max;
     let content = receive(front, call, &address, body, most, put.checksums, true).await?;
     let (md5, crc64) = (content.md5, content.crc64);
-    if put.blob.headers.content_md5.is_some_and(|named| Some(named) != md5) {
-        return Err(Fault::new(Common::Md5Mismatch));
-    }
     let conditions = guarded(call, put.blob.conditions.clone());
     let mut new = new_blob(put.blob);
     new.headers.content_md5 = md5;
@@ -95,6 +92,8 @@ pub(crate) async fn put_from_url(
         put.blob.tags = Some(origin.tags);
     }
     let (md5, crc64) = (content.md5, content.crc64);
+    let named = Checksums { md5: put.blob.headers.content_md5, crc64: None };
+    named.check(md5, crc64)?;
     let conditions = guarded(call, put.blob.conditions.clone());
     let mut new = new_blob(put.blob);
     new.headers.content_md5 = md5;
@@ -137,6 +136,14 @@ pub(crate) async fn receive(
     let content = upload.finish().await.map_err(refused)?;
     checksums.check(content.md5, content.crc64)?;
     Ok(content)
+}
+
+/// A block has bytes, whichever type of blob it is for.
+pub(crate) fn check_block(body: &Body) -> Result<()> {
+    match body.length() {
+        Some(0) => Err(bad_header("Content-Length").detail("HeaderValue", "0")),
+        _ => Ok(()),
+    }
 }
 
 /// The conditions of a request that creates something, where its sender may not replace what is there.

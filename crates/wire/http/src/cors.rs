@@ -54,8 +54,15 @@ impl<'a> Preflight<'a> {
 
 impl CorsRule {
     fn allows(&self, origin: &str, method: &str) -> bool {
-        items(&self.origins).any(|allowed| allowed == "*" || allowed == origin)
-            && items(&self.methods).any(|allowed| allowed.eq_ignore_ascii_case(method))
+        items(&self.origins).any(|allowed| is_origin(allowed, origin)) && self.allows_method(method)
+    }
+
+    fn allows_method(&self, method: &str) -> bool {
+        items(&self.methods).any(|allowed| allowed.eq_ignore_ascii_case(method))
+    }
+
+    fn allows_everyone(&self) -> bool {
+        items(&self.origins).any(|allowed| allowed == "*")
     }
 
     /// A name that ends with a star stands for all that begin like it.
@@ -69,7 +76,7 @@ impl CorsRule {
     }
 
     fn grant(&self, origin: &str, response: Response) -> Response {
-        if items(&self.origins).any(|allowed| allowed == "*") {
+        if self.allows_everyone() {
             return response.with("access-control-allow-origin", "*");
         }
         response
@@ -78,18 +85,53 @@ impl CorsRule {
     }
 }
 
-/// Tells a browser whether the page that asked may read the answer.
-pub fn expose(rules: &[CorsRule], origin: &str, method: &str, response: Response) -> Response {
+/// Tells a browser whether the page that asked may read the answer, and caches whether the answer is good for other
+/// origins too. A request without an origin gets what all origins get, because a cache may give its answer to any of them.
+pub fn expose(
+    rules: &[CorsRule],
+    origin: Option<&str>,
+    method: &str,
+    response: Response,
+) -> Response {
     if rules.is_empty() {
         return response;
     }
-    let response = response.with("vary", "Origin");
-    match rules.iter().find(|rule| rule.allows(origin, method)) {
+    let rule = rules.iter().find(|rule| match origin {
+        Some(origin) => rule.allows(origin, method),
+        None => rule.allows_everyone() && rule.allows_method(method),
+    });
+    // Only answers to these are kept by caches.
+    let is_kept = ["GET", "HEAD"].contains(&method);
+    let response = match rule {
+        Some(rule) if rule.allows_everyone() => response,
+        _ if is_kept => response.with("vary", "Origin"),
+        _ => response,
+    };
+    match rule {
         Some(rule) => rule
-            .grant(origin, response)
+            .grant(origin.unwrap_or_default(), response)
             .with("access-control-expose-headers", &rule.exposed_headers),
         None => response,
     }
+}
+
+/// Whether a rule's origin is this one. A star stands for all origins, and as the first label of a host for the hosts
+/// below the rest: `https://*.example.com`, or `*.example.com` with any scheme.
+fn is_origin(allowed: &str, origin: &str) -> bool {
+    if allowed == "*" || allowed == origin {
+        return true;
+    }
+    let (scheme, host) = allowed.split_once("://").unwrap_or(("", allowed));
+    let Some((given, name)) = origin.split_once("://") else { return false };
+    let Some(below) = host.strip_prefix('*').filter(|rest| rest.starts_with('.')) else {
+        return false;
+    };
+    let first = name.len().checked_sub(below.len()).and_then(|at| name.split_at_checked(at));
+    let is_below = first.is_some_and(|(first, rest)| {
+        let is_host = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
+        !first.is_empty() && first.chars().all(is_host) && rest.eq_ignore_ascii_case(below)
+    });
+    is_below && (scheme.is_empty() || scheme.eq_ignore_ascii_case(given))
 }
 
 fn items(list: &str) -> impl Iterator<Item = &str> {
@@ -128,20 +170,70 @@ mod tests {
     }
 
     #[test]
+    fn a_star_stands_for_the_hosts_below_a_domain() {
+        for (allowed, good) in [
+            ("https://*.example.com", "https://a.example.com"),
+            ("https://*.example.com", "https://a.b.Example.com"),
+            ("https://*.example.com:8080", "https://a.example.com:8080"),
+            ("*.example.com", "http://a.example.com"),
+        ] {
+            assert!(is_origin(allowed, good), "{allowed} {good}");
+        }
+        for (allowed, bad) in [
+            ("https://*.example.com", "http://a.example.com"),
+            ("https://*.example.com", "https://example.com"),
+            ("https://*.example.com", "https://.example.com"),
+            ("https://*.example.com", "https://a.example.com:8080"),
+            ("https://*.example.com", "https://evil.com/.example.com"),
+            ("https://*.example.com", "https://a.example.com.evil.com"),
+            ("https://*.example.com", "null"),
+            ("https://*example.com", "https://a.example.com"),
+            ("https://ä.com", "https://a.com"),
+        ] {
+            assert!(!is_origin(allowed, bad), "{allowed} {bad}");
+        }
+        let rules = [rule("https://*.example.com")];
+        let asked = Preflight { origin: "https://a.example.com", method: "GET", headers: "" };
+        assert!(asked.find(&rules).is_some());
+    }
+
+    /// As the documentation of the service has it in a table.
+    #[test]
+    fn caches_are_told_what_an_answer_depends_on() {
+        let told = |rules: &[CorsRule], origin, method| {
+            let response = expose(rules, origin, method, Response::new(http::StatusCode::OK));
+            let has = |name: &str| response.headers.contains_key(name);
+            let all = response.headers.get("access-control-allow-origin").map(|it| it == "*");
+            (has("vary"), all, has("access-control-expose-headers"))
+        };
+        let (all, named) = ([rule("*")], [rule("http://a")]);
+        assert_eq!(told(&[], None, "GET"), (false, None, false));
+        assert_eq!(told(&named, None, "GET"), (true, None, false));
+        assert_eq!(told(&all, None, "GET"), (false, Some(true), true));
+        assert_eq!(told(&[], Some("http://a"), "GET"), (false, None, false));
+        assert_eq!(told(&named, Some("http://a"), "GET"), (true, Some(false), true));
+        assert_eq!(told(&named, Some("http://b"), "HEAD"), (true, None, false));
+        assert_eq!(told(&all, Some("http://a"), "GET"), (false, Some(true), true));
+        // What no cache keeps depends on nothing.
+        assert_eq!(told(&named, Some("http://a"), "PUT"), (false, Some(false), true));
+        assert_eq!(told(&named, Some("http://b"), "PUT"), (false, None, false));
+    }
+
+    #[test]
     fn an_answer_names_the_origin_or_everyone() {
         let header = |response: &Response, name: &str| {
             response.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
         };
         let ok = || Response::new(http::StatusCode::OK);
-        let named = expose(&[rule("http://a")], "http://a", "GET", ok());
+        let named = expose(&[rule("http://a")], Some("http://a"), "GET", ok());
         assert_eq!(header(&named, "access-control-allow-origin").as_deref(), Some("http://a"));
         assert_eq!(header(&named, "access-control-expose-headers").as_deref(), Some("etag"));
-        let all = expose(&[rule("*")], "http://a", "GET", ok());
+        let all = expose(&[rule("*")], Some("http://a"), "GET", ok());
         assert_eq!(header(&all, "access-control-allow-origin").as_deref(), Some("*"));
         assert_eq!(header(&all, "access-control-allow-credentials"), None);
-        let other = expose(&[rule("http://a")], "http://b", "GET", ok());
+        let other = expose(&[rule("http://a")], Some("http://b"), "GET", ok());
         assert_eq!(header(&other, "access-control-allow-origin"), None);
         assert_eq!(header(&other, "vary").as_deref(), Some("Origin"));
-        assert!(expose(&[], "http://b", "GET", ok()).headers.is_empty());
+        assert!(expose(&[], Some("http://b"), "GET", ok()).headers.is_empty());
     }
 }

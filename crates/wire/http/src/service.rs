@@ -1,6 +1,6 @@
 //! What all storage services answer of themselves in the same way: statistics, and what browsers ask.
 
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 
 use crate::cors::{self, CorsRule, Preflight};
 use crate::date::format_rfc1123;
@@ -32,21 +32,27 @@ pub fn preflight(headers: &HeaderMap, rules: &[CorsRule]) -> Result<Response, Pr
     Ok(question.answer(rule, Response::new(StatusCode::OK)))
 }
 
-/// A page of another origin that sent a request: what its answer must say so that the page may read it.
+/// A page of another origin that sent a request, or may come across its answer in a cache: what the answer must say so that
+/// the page may read it.
 #[derive(Clone, Debug)]
 pub struct Visitor {
-    origin: String,
+    /// None if the request does not say which page sent it.
+    origin: Option<String>,
     method: String,
 }
 
 impl Visitor {
-    /// None if the request comes from no page.
+    /// None if no page can come to read the answer: nothing is read, or what is read is signed for in a header, which no
+    /// cache gives to others. So the rules need not be looked up for the requests of SDKs.
     pub fn of(request: &Request) -> Option<Self> {
-        let origin = request.header("origin")?.to_owned();
-        Some(Self { origin, method: request.method.as_str().to_owned() })
+        let origin = request.header("origin").map(str::to_owned);
+        let is_kept = matches!(request.method, Method::GET | Method::HEAD)
+            && request.header("authorization").is_none();
+        (origin.is_some() || is_kept)
+            .then(|| Self { origin, method: request.method.as_str().to_owned() })
     }
 
     pub fn greet(&self, rules: &[CorsRule], response: Response) -> Response {
-        cors::expose(rules, &self.origin, &self.method, response)
+        cors::expose(rules, self.origin.as_deref(), &self.method, response)
     }
 }

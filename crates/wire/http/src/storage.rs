@@ -1,7 +1,8 @@
 //! What all storage services do alike with a request's headers: the version, the ids, the media type.
 
-use http::HeaderMap;
+use http::{HeaderMap, Method, header};
 
+use crate::body::Body;
 use crate::date::{Fraction, TICKS_PER_MILLI, format_iso8601};
 use crate::message::{Request, Response};
 
@@ -32,6 +33,8 @@ pub struct Echo {
     pub request_id: String,
     pub version: String,
     pub client_request_id: Option<String>,
+    /// Whether the answer ends with its headers.
+    pub is_head: bool,
 }
 
 impl Echo {
@@ -43,10 +46,16 @@ impl Echo {
             request_id: request.id.to_string(),
             version: version(&request.headers).unwrap_or(VERSION_DEFAULT).to_owned(),
             client_request_id: client_request_id.map(str::to_owned),
+            is_head: request.method == Method::HEAD,
         }
     }
 
-    pub fn apply(&self, response: Response) -> Response {
+    pub fn apply(&self, mut response: Response) -> Response {
+        // A refusal of HEAD has no document, and clients that are told the type of one try to read it.
+        if self.is_head && !response.status.is_success() {
+            response.headers.remove(header::CONTENT_TYPE);
+            response.body = Body::empty();
+        }
         let response =
             response.with("x-ms-request-id", &self.request_id).with("x-ms-version", &self.version);
         match &self.client_request_id {

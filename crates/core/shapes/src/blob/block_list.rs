@@ -59,7 +59,7 @@ impl Transaction for Commit {
         let mut shardlet = Shardlet::new(tx, &self.place);
         let kind = BlobKind::Block;
         let mut old = shardlet.replaceable(kind, &self.conditions, self.protection).await?;
-        let mut record = self.new.clone().record(kind, shardlet.lsn());
+        let mut record = self.new.clone().record(kind, shardlet.lsn())?;
         let mut known = Known::default();
         if let Some(old) = &old {
             if old.is_committed {

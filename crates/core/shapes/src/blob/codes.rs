@@ -62,4 +62,6 @@ pub const KEY_REQUIRED: &str = "key-required";
 /// The caller brought another key, or one where none was used.
 pub const KEY_MISMATCH: &str = "key-mismatch";
 pub const TIER_NOT_ALLOWED: &str = "tier-not-allowed";
+/// Blobs of this type have no such tier.
+pub const TIER_NOT_OF_TYPE: &str = "tier-not-of-type";
 pub const IMMUTABILITY_LOCKED: &str = "immutability-locked";

@@ -170,6 +170,10 @@ impl Blobs {
         let now_ms = self.now_ms();
         seen.record.check_read(&source.conditions, now_ms).map_err(of_source)?;
         check_key(seen.record.key_sha256.as_ref(), source.key.as_ref())?;
+        // Said before a long copy begins, not when it is done.
+        if let Some(tier) = options.new.tier {
+            tier.check(seen.record.kind)?;
+        }
         // A copy out of the archive is a way to have it back.
         if !options.new.tier.is_some_and(|tier| tier != Tier::Archive) {
             seen.record.check_changeable(now_ms)?;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use lazuli_engine::{
-    Container, Continuation, FanOut, KeyPart, KeyRange, KeySchema, KeyType, Lsn, OnFailure, Order,
-    PageLimit, PartitionScan, Result, RowPage, View, after_prefix,
+    Container, Continuation, Direction, FanOut, KeyPart, KeyRange, KeySchema, KeyType, Lsn,
+    OnFailure, Order, PREFIX_BYTES, PageLimit, PartitionScan, Result, RowPage, Space, View,
+    after_prefix,
 };
 
 use super::Blobs;
@@ -20,6 +21,8 @@ use super::shardlet::past_of;
 
 /// The rows that a partition reads before it answers with what it has, listed or not.
 const EXAMINED_MAX: usize = 10_000;
+/// The past states that are read at once to find the newest version of a name; mostly the last one is.
+const VERSIONS_AT_ONCE: usize = 8;
 
 /// Which states a list has besides current ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,6 +33,8 @@ pub struct Include {
     pub deleted: bool,
     /// Blobs that have blocks and no commit yet.
     pub uncommitted: bool,
+    /// Names that have versions and no current one.
+    pub versions_only: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -56,6 +61,9 @@ pub struct ListedBlob {
     /// Which state it is. A deleted blob is listed as the current one, with a record that says so.
     pub which: Which,
     pub record: BlobRecord,
+    /// Whether the name has versions and no current one. The record is then that of the newest version, with the moment of
+    /// its end as its version.
+    pub has_versions_only: bool,
 }
 
 /// A page of a list.
@@ -168,30 +176,50 @@ impl PartitionScan for ListScan<'_> {
         limit: PageLimit,
     ) -> Result<RowPage<Self::Row>> {
         let include = self.options.include;
-        let with_past = include.snapshots || include.versions || include.deleted;
+        let with_past =
+            include.snapshots || include.versions || include.deleted || include.versions_only;
         let mut states = States::new(&self.blobs, &self.range, after, with_past);
         let at_once = PageLimit { items: self.at_once(limit), bytes: limit.bytes };
         let mut page = RowPage { rows: Vec::new(), bytes: 0, next: None };
+        // The name whose past states were the last rows, as long as its current one was not seen.
+        let mut open = after.and_then(|after| self.route_of_past(after));
         for examined in 1.. {
-            let Some(row) = states.next(view, at_once).await? else { break };
-            let mut key = row.sort_key();
-            let name = self.name_of(&row.route)?;
-            page.bytes += key.len() + row.item.payload.len();
-            if let Some((which, record)) = self.listed(row)? {
-                let entry = match self.group_of(&name) {
-                    Some(group) => {
-                        let mut behind = BytesMut::from(&text_prefix(&self.inside, group)[..]);
-                        behind.put_u8(LAST);
-                        key = behind.freeze();
-                        states.seek(&key);
-                        Listed::Prefix(group.to_owned())
-                    }
-                    None => Listed::Blob(Box::new(ListedBlob { name, which, record })),
-                };
-                page.rows.push((key.clone(), entry));
+            let row = states.next(view, at_once).await?;
+            if let Some(route) = self.ended(&mut open, row.as_ref())
+                && let Some((key, blob)) = self.versions_only(view, &route).await?
+            {
+                let key = self.add(&mut page, &mut states, key, blob);
+                if self.is_full(&page, limit, examined) {
+                    page.next = Some(key);
+                    break;
+                }
+                // The row that was read may be in the same group of names.
+                if row.as_ref().is_some_and(|row| row.sort_key() <= key) {
+                    open = None;
+                    continue;
+                }
             }
-            let is_full = page.rows.len() >= limit.items || page.bytes >= limit.bytes;
-            if is_full || examined >= EXAMINED_MAX {
+            let Some(row) = row else { break };
+            let at = row.sort_key();
+            let name = self.name_of(&row.route)?;
+            page.bytes += at.len() + row.item.payload.len();
+            // A row of a current state that is not listed does not make the blob a current one.
+            let closed = if row.past.is_none() { open.take() } else { None };
+            let key = match (self.listed(row)?, closed) {
+                (Some((which, record)), _) => {
+                    let blob = ListedBlob { name, which, record, has_versions_only: false };
+                    self.add(&mut page, &mut states, at.clone(), blob)
+                }
+                (None, Some(route)) => match self.versions_only(view, &route).await? {
+                    Some((key, blob)) => self.add(&mut page, &mut states, key, blob),
+                    None => at.clone(),
+                },
+                (None, None) => at.clone(),
+            };
+            if key != at {
+                open = None;
+            }
+            if self.is_full(&page, limit, examined) {
                 page.next = Some(key);
                 break;
             }
@@ -205,6 +233,76 @@ impl PartitionScan for ListScan<'_> {
 }
 
 impl ListScan<'_> {
+    /// Adds an entry for a blob, or for the group of names that it is in. Answers the key behind which the list goes on.
+    fn add(
+        &self,
+        page: &mut RowPage<(Bytes, Listed)>,
+        states: &mut States<'_>,
+        mut key: Bytes,
+        blob: ListedBlob,
+    ) -> Bytes {
+        let entry = match self.group_of(&blob.name) {
+            Some(group) => {
+                let mut behind = BytesMut::from(&text_prefix(&self.inside, group)[..]);
+                behind.put_u8(LAST);
+                key = behind.freeze();
+                states.seek(&key);
+                Listed::Prefix(group.to_owned())
+            }
+            None => Listed::Blob(Box::new(blob)),
+        };
+        page.rows.push((key.clone(), entry));
+        key
+    }
+
+    fn is_full(&self, page: &RowPage<(Bytes, Listed)>, limit: PageLimit, examined: usize) -> bool {
+        page.rows.len() >= limit.items || page.bytes >= limit.bytes || examined >= EXAMINED_MAX
+    }
+
+    /// The name whose past state the page before ended with.
+    fn route_of_past(&self, after: &Bytes) -> Option<Bytes> {
+        let (route, row) = self.blobs.kind.split(&self.blobs.key, after).ok()?;
+        (self.options.include.versions_only && past_of(row).is_ok()).then(|| after.slice_ref(route))
+    }
+
+    /// The name that has no current state, because the next row is one of another name.
+    fn ended(&self, open: &mut Option<Bytes>, row: Option<&Row>) -> Option<Bytes> {
+        if open.as_ref().is_some_and(|open| row.is_some_and(|row| row.route == *open)) {
+            return None;
+        }
+        let is_past = |row: &&Row| row.past.is_some() && self.options.include.versions_only;
+        std::mem::replace(open, row.filter(is_past).map(|row| row.route.clone()))
+    }
+
+    /// The entry of a name without a current state, where the current one would be, if the name has a version.
+    async fn versions_only(
+        &self,
+        view: &View,
+        route: &Bytes,
+    ) -> Result<Option<(Bytes, ListedBlob)>> {
+        let mut range = KeyRange::new(route.clone(), after_prefix(route));
+        loop {
+            let limit = PageLimit::items(VERSIONS_AT_ONCE);
+            let page = view.scan(Space::BLOB_PAST, &range, Direction::Backward, limit).await?;
+            for (key, item) in page.items {
+                let behind = key.slice(PREFIX_BYTES..);
+                let (_, row) = self.blobs.kind.split(&self.blobs.key, &behind)?;
+                let mut record = BlobRecord::decode(item.payload)?;
+                let is_there = record.deleted.is_none_or(|it| it.until_ms > self.now_ms);
+                if past_of(row)?.1 == Past::Version && is_there {
+                    record.version = Some(record.kept_until);
+                    let (name, which) = (self.name_of(route)?, Which::Current);
+                    let blob = ListedBlob { name, which, record, has_versions_only: true };
+                    return Ok(Some(([&route[..], &[LAST]].concat().into(), blob)));
+                }
+            }
+            match page.next {
+                Some(last) => range.end = Some(last.slice(PREFIX_BYTES..)),
+                None => return Ok(None),
+            }
+        }
+    }
+
     /// With a delimiter most of what is read could be passed over, so that little is read at once.
     fn at_once(&self, limit: PageLimit) -> usize {
         if self.options.delimiter.is_some() { limit.items.min(16) } else { limit.items }

@@ -69,7 +69,7 @@ pub use lease::{Lease, LeaseAction, LeaseState};
 pub use list::{Include, ListOptions, Listed, ListedBlob, Page};
 pub use list_containers::{ListContainers, ListedContainer};
 pub use page_ranges::PageRanges;
-pub use pages::{SequenceAction, SequenceConditions};
+pub use pages::{PageProperties, SequenceAction, SequenceConditions};
 pub use put::{NewBlob, Protection};
 pub use read::{BlobRead, BlobReader, ReadRange};
 pub use record::{

@@ -17,7 +17,7 @@ use super::limits::{PAGE_BYTES, PAGES_WRITE_BYTES_MAX};
 use super::pieces::{Piece, decode_one};
 use super::put::check_page_length;
 use super::read::behind;
-use super::record::{BlobKind, BlobRecord};
+use super::record::{BlobKind, BlobRecord, Headers};
 use super::shardlet::Shardlet;
 use super::upload::Content;
 use super::{Blobs, codes};
@@ -37,6 +37,30 @@ pub enum SequenceAction {
     Max(u64),
     Update(u64),
     Increment,
+}
+
+impl SequenceAction {
+    fn apply(self, number: u64) -> Result<u64> {
+        let number = match self {
+            Self::Max(other) => other.max(number),
+            Self::Update(other) => other,
+            Self::Increment => number.saturating_add(1),
+        };
+        if number > SEQUENCE_MAX {
+            let message = "the sequence number would be too large";
+            return Err(Error::exists(codes::SEQUENCE_NUMBER_TOO_LARGE, message));
+        }
+        Ok(number)
+    }
+}
+
+/// What is set of a page blob in one change. What is not given stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PageProperties {
+    pub length: Option<u64>,
+    pub sequence: Option<SequenceAction>,
+    /// All headers: those that are not among them are gone.
+    pub headers: Option<Headers>,
 }
 
 /// The rows of pieces that are looked at at once.
@@ -82,50 +106,30 @@ impl Transaction for WritePages {
     }
 }
 
-struct Resize {
+struct SetPageProperties {
     place: Place,
-    length: u64,
+    set: PageProperties,
     conditions: Conditions,
 }
 
-impl Transaction for Resize {
+impl Transaction for SetPageProperties {
     type Output = BlobRecord;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<BlobRecord> {
         let mut shardlet = Shardlet::new(tx, &self.place);
         let mut record = shardlet.changeable(BlobKind::Page, &self.conditions).await?;
-        if self.length < record.content.length {
-            shardlet.cut(&record, self.length..record.content.length).await?;
+        if let Some(action) = self.set.sequence {
+            record.sequence_number = action.apply(record.sequence_number)?;
         }
-        record.content.length = self.length;
-        record.changed = shardlet.lsn();
-        shardlet.put_current(&record).await?;
-        Ok(record)
-    }
-}
-
-struct SetSequence {
-    place: Place,
-    action: SequenceAction,
-    conditions: Conditions,
-}
-
-impl Transaction for SetSequence {
-    type Output = BlobRecord;
-
-    async fn run(&self, tx: &mut Tx<'_>) -> Result<BlobRecord> {
-        let mut shardlet = Shardlet::new(tx, &self.place);
-        let mut record = shardlet.changeable(BlobKind::Page, &self.conditions).await?;
-        let number = match self.action {
-            SequenceAction::Max(number) => number.max(record.sequence_number),
-            SequenceAction::Update(number) => number,
-            SequenceAction::Increment => record.sequence_number.saturating_add(1),
-        };
-        if number > SEQUENCE_MAX {
-            let message = "the sequence number would be too large";
-            return Err(Error::exists(codes::SEQUENCE_NUMBER_TOO_LARGE, message));
+        if let Some(headers) = &self.set.headers {
+            record.headers.clone_from(headers);
         }
-        record.sequence_number = number;
+        if let Some(length) = self.set.length {
+            if length < record.content.length {
+                shardlet.cut(&record, length..record.content.length).await?;
+            }
+            record.content.length = length;
+        }
         record.changed = shardlet.lsn();
         shardlet.put_current(&record).await?;
         Ok(record)
@@ -281,10 +285,8 @@ impl Blobs {
         length: u64,
         conditions: &Conditions,
     ) -> Result<BlobRecord> {
-        check_page_length(length)?;
-        let place = self.find_place(address).await?;
-        let resize = Resize { place: place.clone(), length, conditions: conditions.clone() };
-        self.commit(&place, resize, None).await
+        let set = PageProperties { length: Some(length), ..PageProperties::default() };
+        self.set_page_properties(address, set, conditions).await
     }
 
     pub async fn set_sequence_number(
@@ -293,8 +295,23 @@ impl Blobs {
         action: SequenceAction,
         conditions: &Conditions,
     ) -> Result<BlobRecord> {
+        let set = PageProperties { sequence: Some(action), ..PageProperties::default() };
+        self.set_page_properties(address, set, conditions).await
+    }
+
+    /// Sets length, sequence number and headers of a page blob together.
+    pub async fn set_page_properties(
+        &self,
+        address: &BlobAddress,
+        set: PageProperties,
+        conditions: &Conditions,
+    ) -> Result<BlobRecord> {
+        if let Some(length) = set.length {
+            check_page_length(length)?;
+        }
         let place = self.find_place(address).await?;
-        let set = SetSequence { place: place.clone(), action, conditions: conditions.clone() };
+        let conditions = conditions.clone();
+        let set = SetPageProperties { place: place.clone(), set, conditions };
         self.commit(&place, set, None).await
     }
 }

@@ -23,8 +23,16 @@ pub(super) enum Effect {
     Modified,
     /// A new ETag, and a new version where versions are kept.
     NewVersion,
-    /// Nothing that a copy elsewhere would have to know.
-    Silent,
+    /// No new ETag, though a lease keeps others from it.
+    SameEtag,
+    /// No new ETag, and a lease is no obstacle: only an id that is given must be right.
+    Free,
+}
+
+impl Effect {
+    fn has_new_etag(self) -> bool {
+        matches!(self, Self::Modified | Self::NewVersion)
+    }
 }
 
 /// Changes one record if the conditions hold.
@@ -57,7 +65,7 @@ where
         self.conditions.check_write(Some(facts), Some(lease), now_ms)?;
         let before = record.clone();
         (self.change)(&mut record, now_ms)?;
-        if self.effect != Effect::Silent {
+        if self.effect.has_new_etag() {
             record.changed = shardlet.lsn();
             record.lease.settle(now_ms);
         }
@@ -119,7 +127,7 @@ impl Blobs {
         F: Fn(&mut BlobRecord, u64) -> Result<()> + Send + Sync + 'static,
     {
         let place = self.find_place(address).await?;
-        let minds_lease = effect != Effect::Silent || conditions.lease_id.is_some();
+        let minds_lease = effect != Effect::Free || conditions.lease_id.is_some();
         let amend = Amend {
             place: place.clone(),
             which,
@@ -180,7 +188,7 @@ impl Blobs {
             Ok(())
         };
         let none = Protection::default();
-        self.amend(address, which, conditions, Effect::Silent, none, change).await?;
+        self.amend(address, which, conditions, Effect::SameEtag, none, change).await?;
         Ok(())
     }
 
@@ -196,7 +204,7 @@ impl Blobs {
         let change =
             move |record: &mut BlobRecord, now_ms| move_to_tier(record, tier, is_urgent, now_ms);
         let none = Protection::default();
-        self.amend(address, which, conditions, Effect::Silent, none, change).await
+        self.amend(address, which, conditions, Effect::SameEtag, none, change).await
     }
 
     /// Keeps a state from being changed and deleted until some time, or lets go of it.
@@ -221,7 +229,7 @@ impl Blobs {
             Ok(())
         };
         let none = Protection::default();
-        self.amend(address, which, conditions, Effect::Silent, none, change).await
+        self.amend(address, which, conditions, Effect::Free, none, change).await
     }
 
     pub async fn set_legal_hold(
@@ -235,7 +243,7 @@ impl Blobs {
             Ok(())
         };
         let (conditions, none) = (Conditions::default(), Protection::default());
-        self.amend(address, which, &conditions, Effect::Silent, none, change).await
+        self.amend(address, which, &conditions, Effect::Free, none, change).await
     }
 
     /// From then on the blob is gone; with none it stays. The time is made from the record and the moment of the change.
@@ -269,21 +277,26 @@ impl Blobs {
         };
         let conditions = Conditions { lease_id: None, ..conditions.clone() };
         let (which, none) = (Which::Current, Protection::default());
-        let record = self.amend(address, which, &conditions, Effect::Silent, none, change).await?;
+        let record = self.amend(address, which, &conditions, Effect::Free, none, change).await?;
         Ok((record, left.load(std::sync::atomic::Ordering::Relaxed)))
     }
 }
 
-fn move_to_tier(record: &mut BlobRecord, to: Tier, is_urgent: bool, now_ms: u64) -> Result<()> {
-    let fits = match record.kind {
-        BlobKind::Block => !matches!(to, Tier::Premium(_)),
-        BlobKind::Page => matches!(to, Tier::Premium(_)),
-        BlobKind::Append => false,
-    };
-    if !fits {
-        let message = "a blob of this type cannot be in this tier";
-        return Err(Error::invalid(codes::TIER_NOT_ALLOWED, message));
+impl Tier {
+    /// Accounts are standard ones: block blobs have tiers, and only premium accounts have those of page blobs.
+    pub(super) fn check(self, kind: BlobKind) -> Result<()> {
+        match (kind, self) {
+            (BlobKind::Block, Self::Hot | Self::Cool | Self::Cold | Self::Archive) => Ok(()),
+            (BlobKind::Block, Self::Premium(_)) | (BlobKind::Page | BlobKind::Append, _) => {
+                let message = "a blob of this type cannot be in this tier";
+                Err(Error::invalid(codes::TIER_NOT_OF_TYPE, message))
+            }
+        }
     }
+}
+
+fn move_to_tier(record: &mut BlobRecord, to: Tier, is_urgent: bool, now_ms: u64) -> Result<()> {
+    to.check(record.kind)?;
     let now = record.tier_at(now_ms);
     if to == Tier::Archive && record.key_sha256.is_some() {
         let message = "a blob with a customer's key cannot be archived";

@@ -38,10 +38,13 @@ pub struct NewBlob {
 }
 
 impl NewBlob {
-    pub(super) fn record(self, kind: BlobKind, now: lazuli_engine::Lsn) -> BlobRecord {
+    pub(super) fn record(self, kind: BlobKind, now: lazuli_engine::Lsn) -> Result<BlobRecord> {
+        if let Some(tier) = self.tier {
+            tier.check(kind)?;
+        }
         let tier =
             self.tier.map(|tier| ChosenTier { tier, changed_ms: now.millis(), rehydration: None });
-        BlobRecord {
+        Ok(BlobRecord {
             headers: self.headers,
             metadata: self.metadata,
             tags: self.tags,
@@ -52,7 +55,7 @@ impl NewBlob {
             scope: self.scope,
             key_sha256: self.key_sha256,
             ..BlobRecord::new(kind, now)
-        }
+        })
     }
 }
 
@@ -96,7 +99,7 @@ impl Put {
     /// The new state, with the rows of its content.
     pub(super) async fn record(&self, shardlet: &mut Shardlet<'_, '_>) -> Result<BlobRecord> {
         let lsn = shardlet.lsn();
-        let mut record = self.new.clone().record(self.kind, lsn);
+        let mut record = self.new.clone().record(self.kind, lsn)?;
         record.copy.clone_from(&self.copy);
         record.is_sealed = self.is_sealed;
         record.append_blocks = self.append_blocks;

@@ -35,7 +35,7 @@ pub(crate) enum BlobOperation {
     Delete(Delete),
     Undelete,
     SetTier(SetTier),
-    SetExpiry(Expiry),
+    SetExpiry { expiry: Expiry, conditions: Conditions },
     SetImmutability { which: Which, policy: Immutability, conditions: Conditions },
     DeleteImmutability { which: Which },
     SetLegalHold { which: Which, hold: bool },
@@ -154,7 +154,9 @@ impl BlobOperation {
             }
             "undelete" => Self::Undelete,
             "tier" => Self::SetTier(SetTier::of(head)?),
-            "expiry" => Self::SetExpiry(Expiry::of(head)?),
+            "expiry" => {
+                Self::SetExpiry { expiry: Expiry::of(head)?, conditions: lease_only(head)? }
+            }
             "immutabilityPolicies" => Self::SetImmutability {
                 which: version()?,
                 policy: immutability(head)?.ok_or_else(|| {
@@ -205,7 +207,7 @@ impl BlobOperation {
             Self::Delete(_) => "DeleteBlob",
             Self::Undelete => "UndeleteBlob",
             Self::SetTier(_) => "SetBlobTier",
-            Self::SetExpiry(_) => "SetBlobExpiry",
+            Self::SetExpiry { .. } => "SetBlobExpiry",
             Self::SetImmutability { .. } => "SetBlobImmutabilityPolicy",
             Self::DeleteImmutability { .. } => "DeleteBlobImmutabilityPolicy",
             Self::SetLegalHold { .. } => "SetBlobLegalHold",
@@ -252,7 +254,7 @@ impl BlobOperation {
             | Self::AbortCopy { .. }
             | Self::Undelete
             | Self::SetTier(_)
-            | Self::SetExpiry(_)
+            | Self::SetExpiry { .. }
             | Self::PutBlock(_)
             | Self::PutBlockList(_)
             | Self::WritePages(_) => Need::Any("o", "w"),

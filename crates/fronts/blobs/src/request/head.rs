@@ -3,7 +3,8 @@
 use std::str::FromStr;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::GeneralPurpose;
+use base64::engine::{DecodePaddingMode, GeneralPurposeConfig};
 use lazuli_http::date::parse_rfc1123;
 use lazuli_http::uri::Query;
 use lazuli_http::{HeaderMap, Method};
@@ -85,8 +86,7 @@ impl<'a> Head<'a> {
         bad: impl FnOnce() -> Fault,
     ) -> Result<Option<[u8; N]>> {
         let Some(text) = self.text(name) else { return Ok(None) };
-        let decoded = STANDARD.decode(text).ok();
-        match decoded.and_then(|bytes| <[u8; N]>::try_from(bytes).ok()) {
+        match decode(text).and_then(|bytes| <[u8; N]>::try_from(bytes).ok()) {
             Some(bytes) => Ok(Some(bytes)),
             None => Err(bad()),
         }
@@ -112,6 +112,16 @@ impl<'a> Head<'a> {
             asked => Ok(asked.min(most)),
         }
     }
+}
+
+/// Base64 whose padding may be left out, as some clients do.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
+    BASE64.decode(text).ok()
 }
 
 /// 32 hexadecimal digits, with hyphens at their places or without, in braces, parentheses or neither.

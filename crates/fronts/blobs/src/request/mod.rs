@@ -17,6 +17,7 @@ use lazuli_http::Method;
 use crate::access::Need;
 use crate::address::Resource;
 use crate::error::{Common, Fault, Result};
+use crate::lake;
 use crate::limits::Limits;
 use crate::names::{check_blob, check_container};
 
@@ -25,7 +26,7 @@ pub(crate) use container::{BlobList, ContainerOperation, CreateContainer, MAP_HE
 pub(crate) use content::{
     Append, BlockListKind, Expiry, GetPages, PageWrite, PutBlock, PutBlockList,
 };
-pub(crate) use head::{Head, bad_header, bad_parameter};
+pub(crate) use head::{Head, bad_header, bad_parameter, decode};
 pub(crate) use service::{ContainerList, Find, ServiceOperation};
 pub(crate) use write::{
     CopyBlob, Delete, Get, NewBlob, NewKind, PutBlob, PutBlobFromUrl, RangeDigest, SetProperties,
@@ -38,6 +39,8 @@ pub(crate) enum Operation {
     Preflight,
     /// A page of the account's website, by its path.
     Website(String),
+    /// A call of the Data Lake service, on a container that must be there.
+    DataLake(Option<String>),
     Service(ServiceOperation),
     Container(String, ContainerOperation),
     Blob(BlobPath, Box<BlobOperation>),
@@ -57,6 +60,17 @@ impl Operation {
     pub(crate) fn parse(head: Head<'_>, resource: Resource, limits: &Limits) -> Result<Self> {
         if head.method == Method::OPTIONS {
             return Ok(Self::Preflight);
+        }
+        if lake::is_meant(head) {
+            return match resource {
+                Resource::Container(container) | Resource::Blob(container, _)
+                    if !lake::creates(head) =>
+                {
+                    check_container(&container)?;
+                    Ok(Self::DataLake(Some(container)))
+                }
+                _ => Ok(Self::DataLake(None)),
+            };
         }
         for name in SCOPES {
             if head.text(name).is_some() {
@@ -84,6 +98,7 @@ impl Operation {
         match self {
             Self::Preflight => "Preflight",
             Self::Website(_) => "GetWebsite",
+            Self::DataLake(_) => "DataLake",
             Self::Service(operation) => operation.name(),
             Self::Container(_, operation) => operation.name(),
             Self::Blob(_, operation) => operation.name(),
@@ -94,6 +109,7 @@ impl Operation {
     pub(crate) fn need(&self) -> Need {
         match self {
             Self::Preflight | Self::Website(_) => Need::Nothing,
+            Self::DataLake(_) => Need::ACCOUNT,
             Self::Service(operation) => operation.need(),
             Self::Container(_, operation) => operation.need(),
             Self::Blob(_, operation) => operation.need(),
@@ -115,7 +131,7 @@ impl Operation {
     /// Whether it changes something, which the secondary endpoint refuses.
     pub(crate) fn writes(&self) -> bool {
         match self {
-            Self::Preflight | Self::Website(_) => false,
+            Self::Preflight | Self::Website(_) | Self::DataLake(_) => false,
             Self::Service(operation) => operation.writes(),
             Self::Container(_, operation) => operation.writes(),
             Self::Blob(_, operation) => operation.writes(),

@@ -70,8 +70,12 @@ impl PutBlob {
             }
             _ => return Err(bad_header("x-ms-blob-type")),
         };
-        let checksums = Checksums::of(head)?;
-        Ok(Self { kind, blob: NewBlob::of(head, limits, true)?, checksums })
+        let mut checksums = Checksums::of(head)?;
+        let blob = NewBlob::of(head, limits, true)?;
+        if kind == NewKind::Block {
+            checksums = checksums.or_of_blob(blob.headers.content_md5)?;
+        }
+        Ok(Self { kind, blob, checksums })
     }
 }
 
@@ -168,7 +172,10 @@ fn copies_tags(head: Head<'_>) -> Result<bool> {
     match head.text("x-ms-copy-source-tag-option") {
         None => Ok(false),
         Some(text) if text.eq_ignore_ascii_case("replace") => Ok(false),
-        Some(text) if text.eq_ignore_ascii_case("copy") => Ok(true),
+        Some(text) if text.eq_ignore_ascii_case("copy") => match head.text("x-ms-tags") {
+            Some(_) => Err(Fault::new(Code::BothUserTagsAndSourceTagsCopyPresentException)),
+            None => Ok(true),
+        },
         Some(_) => Err(bad_header("x-ms-copy-source-tag-option")),
     }
 }
@@ -226,7 +233,9 @@ impl Get {
                 (false, false) => None,
                 (true, false) => Some(RangeDigest::Md5),
                 (false, true) => Some(RangeDigest::Crc64),
-                (true, true) => return Err(bad_header("x-ms-range-get-content-crc64")),
+                (true, true) => {
+                    return Err(Fault::new(Code::BothCrc64AndMd5RangeHeaderPresent));
+                }
             };
         if digest.is_some() && range.is_none() {
             return Err(bad_header("x-ms-range-get-content-md5"));

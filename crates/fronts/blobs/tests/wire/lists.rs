@@ -62,7 +62,7 @@ fn find_blobs_by_tags() {
         200 OK
         content-type: application/xml
 
-        <?xml version="1.0" encoding="utf-8"?><EnumerationResults ServiceEndpoint="http://127.0.0.1:10000/dev/"><Where>a='b'</Where><Blobs><Blob><Name>c</Name><ContainerName>con</ContainerName><Tags><TagSet><Tag><Key>a</Key><Value>b</Value></Tag><Tag><Key>c</Key><Value>d</Value></Tag></TagSet></Tags></Blob></Blobs><NextMarker /></EnumerationResults>
+        <?xml version="1.0" encoding="utf-8"?><EnumerationResults ServiceEndpoint="http://127.0.0.1:10000/dev/"><Where>a='b'</Where><Blobs><Blob><Name>c</Name><ContainerName>con</ContainerName><Tags><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tags></Blob></Blobs><NextMarker /></EnumerationResults>
     "#]],
     );
     assert_eq!(server.refusal("GET /dev/?comp=blobs&where=a"), "400 InvalidQueryParameterValue");

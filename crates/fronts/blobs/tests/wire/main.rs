@@ -5,7 +5,10 @@
 #![allow(clippy::unwrap_used, reason = "a panic in a test is the failure report")]
 
 mod access;
+mod checksums;
 mod contents;
+mod details;
+mod leases;
 mod lists;
 mod raw;
 mod service;

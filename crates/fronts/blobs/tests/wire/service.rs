@@ -147,3 +147,40 @@ fn what_is_not_there_yet_is_said_so() {
     let copy = "PUT /dev/con/b?comp=incrementalcopy\nx-ms-copy-source: http://127.0.0.1/a";
     assert_eq!(server.refusal(copy), "501 NotImplemented");
 }
+
+#[test]
+fn caches_learn_whether_an_answer_is_for_all_origins() {
+    let server = with_blob();
+    server.done("PUT /dev/con?restype=container&comp=acl\nx-ms-blob-public-access: blob");
+    let set = |origins: &str| {
+        let rule = format!(
+            "<CorsRule><AllowedMethods>GET</AllowedMethods><AllowedOrigins>{origins}\
+             </AllowedOrigins><AllowedHeaders/><ExposedHeaders>etag</ExposedHeaders>\
+             <MaxAgeInSeconds>60</MaxAgeInSeconds></CorsRule>"
+        );
+        let set =
+            format!("<StorageServiceProperties><Cors>{rule}</Cors></StorageServiceProperties>");
+        server.done(&format!("PUT /dev/?restype=service&comp=properties\n\n{set}"));
+    };
+    let get = |origin: &str, name: &str| {
+        let origin = match origin {
+            "" => String::new(),
+            origin => format!("\norigin: {origin}"),
+        };
+        server.header(&format!("GET /dev/con/b\nauthorization: none{origin}"), name)
+    };
+    let (vary, allowed) = ("vary", "access-control-allow-origin");
+    assert_eq!((get("", vary), get("", allowed)), (String::new(), String::new()));
+    set("https://*.example.com");
+    assert_eq!((get("", vary), get("", allowed)), ("Origin".into(), String::new()));
+    let below = "https://a.example.com";
+    assert_eq!((get(below, vary), get(below, allowed)), ("Origin".into(), below.into()));
+    let other = "https://example.com";
+    assert_eq!((get(other, vary), get(other, allowed)), ("Origin".into(), String::new()));
+    set("*");
+    for origin in ["", below] {
+        assert_eq!((get(origin, vary), get(origin, allowed)), (String::new(), "*".into()));
+    }
+    // What is signed for in a header is given to nobody else.
+    assert_eq!(server.header("GET /dev/con/b", allowed), "");
+}

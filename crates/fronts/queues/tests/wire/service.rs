@@ -111,3 +111,17 @@ fn versions_are_dates() {
     assert_eq!(server.refusal(&format!("{get} latest")), "400 InvalidHeaderValue");
     assert_eq!(server.refusal(&format!("{get} 2099-01-01")), "200 without a code");
 }
+
+/// A client that is told of a document reads one, and an answer to HEAD has none.
+#[test]
+fn a_refusal_of_head_has_no_document() {
+    let server = with_queue();
+    check(
+        &server,
+        "HEAD /dev/missing?comp=metadata",
+        expect![[r#"
+        404 Not Found
+        x-ms-error-code: QueueNotFound
+    "#]],
+    );
+}
