@@ -104,6 +104,8 @@ impl<'a> Batch<'a> {
         let mut overlay = Overlay::default();
         let mut deltas = vec![Delta::default(); claims.len()];
         let mut last_lsn = Lsn::ZERO;
+        // On a full disk the transactions that free space go on without the others of the batch.
+        let health = self.shard.store.health();
         for mut job in jobs {
             for claim in &mut claims {
                 claim.records_changes = job.records_changes();
@@ -112,6 +114,7 @@ impl<'a> Batch<'a> {
             let mut tx = Tx::new(&*txn, &mut overlay, &claims, last_lsn);
             let outcome = job.run(&mut tx).await;
             let (added, wrote_expiry) = (tx.deltas, tx.wrote_expiry);
+            let outcome = outcome.and_then(|()| overlay.check(&health));
             if outcome.is_ok() {
                 overlay.keep();
                 for (total, added) in deltas.iter_mut().zip(added) {

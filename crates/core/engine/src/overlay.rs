@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use bytes::Bytes;
-use lazuli_store::{Direction, KeyRange, Page, PageLimit, Reader, Result, Write, after_key};
+use lazuli_store::{
+    Direction, Intake, KeyRange, Page, PageLimit, Reader, Result, StoreHealth, Write, after_key,
+};
 
 /// A key's new value; `None` is a deletion.
 type Change = Option<Bytes>;
@@ -15,6 +17,8 @@ pub(crate) struct Overlay {
     changes: BTreeMap<Bytes, Change>,
     /// What the current transaction has covered up, newest last.
     undo: Vec<(Bytes, Option<Change>)>,
+    /// What the current transaction puts and deletes.
+    intake: Intake,
     bytes: usize,
 }
 
@@ -30,6 +34,7 @@ impl Overlay {
 
     pub(crate) fn write(&mut self, write: Write) {
         self.bytes += write.bytes();
+        self.intake.add(&write);
         let (key, change) = match write {
             Write::Put(key, value) => (key, Some(value)),
             Write::Delete(key) => (key, None),
@@ -41,10 +46,17 @@ impl Overlay {
     /// Makes the writes since the last call final for this batch.
     pub(crate) fn keep(&mut self) {
         self.undo.clear();
+        self.intake = Intake::default();
+    }
+
+    /// Refuses the writes since the last [`Self::keep`], if there are any, where the store cannot take them.
+    pub(crate) fn check(&self, health: &StoreHealth) -> Result<()> {
+        if self.undo.is_empty() { Ok(()) } else { health.check(self.intake) }
     }
 
     /// Takes back the writes since the last [`Self::keep`].
     pub(crate) fn take_back(&mut self) {
+        self.intake = Intake::default();
         while let Some((key, covered)) = self.undo.pop() {
             match covered {
                 Some(change) => self.changes.insert(key, change),

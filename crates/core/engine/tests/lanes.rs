@@ -11,7 +11,7 @@ use lazuli_engine::{Condition, Transaction, Tx};
 use lazuli_shardmap::PartitionState;
 use lazuli_shardmap::manager::{Cuts, Known};
 use lazuli_shardmap::{MapKind, Policies};
-use lazuli_store::{Kind, Result};
+use lazuli_store::{Error, Kind, Result, Shortage, StoreHealth};
 use world::{Add, Delete, Put, Transfer, World, item_key, route};
 
 #[tokio::test]
@@ -293,4 +293,42 @@ async fn a_shard_that_is_down_leaves_the_others_working() {
     down.0.store(false, std::sync::atomic::Ordering::SeqCst);
     world.pass(std::time::Duration::from_secs(60));
     world.put(&container, "a", "", "back").await.unwrap();
+}
+
+#[tokio::test]
+async fn on_a_full_disk_reads_and_deletions_go_on_without_the_other_writes_of_their_batch() {
+    let world = World::new(1).await;
+    let container = world.range("c", &[]).await;
+    for n in 0..50 {
+        world.put(&container, "a", &n.to_string(), "kept").await.unwrap();
+    }
+    let full = Error::unavailable("disk-full", "there is no room");
+    let shard = world.partition_of(&container, "a").await.shard;
+    let set = |health| *world.down[&shard].1.lock().unwrap() = health;
+    set(Some(StoreHealth::Full(Shortage::Tight, full.clone())));
+    let mut tasks = Vec::new();
+    for n in 0..50 {
+        let key = item_key(&container, "a", &n.to_string());
+        let new = item_key(&container, "a", &format!("new-{n}"));
+        let engine = world.engine.clone();
+        tasks.push(tokio::spawn(async move {
+            let put = Put { key: new, value: "new".into(), expires_ms: None };
+            let refused = engine.write(key.container(), key.route(), put);
+            let deleted = engine.write(key.container(), key.route(), Delete(key.clone()));
+            tokio::join!(refused, deleted)
+        }));
+    }
+    for task in tasks {
+        let (refused, deleted) = task.await.unwrap();
+        assert_eq!(refused.unwrap_err().code(), "disk-full");
+        assert!(deleted.unwrap());
+    }
+    assert_eq!(world.get(&container, "a", "7").await.unwrap(), None);
+    set(Some(StoreHealth::Failed(full)));
+    let refused = world.put(&container, "a", "1", "new").await.unwrap_err();
+    assert_eq!(refused.code(), "disk-full");
+    assert_eq!(world.get(&container, "a", "new-7").await.unwrap(), None);
+    set(None);
+    world.put(&container, "a", "1", "new").await.unwrap();
+    assert_eq!(world.get(&container, "a", "1").await.unwrap().as_deref(), Some("new"));
 }

@@ -226,3 +226,31 @@ async fn a_shard_that_does_not_know_its_rows_answers_nothing_until_it_does() {
         assert_eq!(map.partitions().unwrap(), change.puts);
     }
 }
+
+/// Commits nothing from some commit on, and answers reads.
+struct Refuse(AtomicUsize);
+
+impl Plan for Refuse {
+    fn commit(&self) -> Fault {
+        let left = self.0.load(Ordering::Relaxed);
+        self.0.store(left.saturating_sub(1), Ordering::Relaxed);
+        if left == 0 { Fault::Before } else { Fault::None }
+    }
+}
+
+#[tokio::test]
+async fn a_change_that_a_disk_refuses_does_not_stop_reads() {
+    let disk: Arc<dyn Store> = Arc::new(MemStore::new());
+    LocalMap::init(&disk, ME).await.unwrap();
+    let plan = Arc::new(Refuse(AtomicUsize::new(1)));
+    let faulty = FaultyStore::new(disk, plan.clone(), lazuli_env::real::env());
+    let map = LocalMap::open(Arc::new(faulty)).await.unwrap();
+    let first = partition(1, 1, PartitionState::Online);
+    map.apply(&put(1, first.clone())).await.unwrap();
+    let change = replace(2, &first, PartitionState::Offline);
+    assert!(map.apply(&change).await.is_err());
+    assert!(map.check(first.id, first.epoch, Access::Read).is_ok());
+    plan.0.store(9, Ordering::Relaxed);
+    map.apply(&change).await.unwrap();
+    assert_eq!(map.partitions().unwrap(), change.puts);
+}

@@ -9,7 +9,7 @@ use lazuli_env::{BoxFuture, Env};
 
 use crate::{
     Direction, Dropped, Error, Item, KeyRange, Packed, Page, PageLimit, Parcel, Reader, Result,
-    Store, Txn, Write,
+    Store, StoreHealth, Txn, Write,
 };
 
 /// What happens to one commit.
@@ -29,6 +29,11 @@ pub trait Plan: Send + Sync {
     /// Whether the store answers reads and new transactions.
     fn is_up(&self) -> bool {
         true
+    }
+
+    /// What the store can take, if that is less than the inner one's.
+    fn health(&self) -> StoreHealth {
+        StoreHealth::Well
     }
 
     /// How long the next operation takes before it reaches the store.
@@ -155,6 +160,13 @@ impl Store for FaultyStore {
 
     fn size<'a>(&'a self, range: &'a KeyRange) -> BoxFuture<'a, Result<u64>> {
         self.inner.size(range)
+    }
+
+    fn health(&self) -> StoreHealth {
+        match self.plan.health() {
+            StoreHealth::Well => self.inner.health(),
+            other => other,
+        }
     }
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {

@@ -13,6 +13,7 @@ pub mod blocks_suite;
 pub mod crc64;
 pub mod error;
 pub mod faulty;
+pub mod health;
 pub mod limits;
 pub mod mem;
 pub mod mem_blocks;
@@ -26,6 +27,7 @@ use bytes::Bytes;
 use lazuli_env::BoxFuture;
 
 pub use error::{Error, Kind, Result};
+pub use health::{Intake, Shortage, StoreHealth};
 pub use range::{KeyRange, after_key, after_prefix};
 
 /// Which way a scan walks.
@@ -222,6 +224,11 @@ pub trait Store: Send + Sync {
 
     /// Roughly how many bytes the range takes up on disk.
     fn size<'a>(&'a self, range: &'a KeyRange) -> BoxFuture<'a, Result<u64>>;
+
+    /// What it can take at the moment. Costs next to nothing.
+    fn health(&self) -> StoreHealth {
+        StoreHealth::Well
+    }
 
     /// Writes out what makes the next start fast. Nothing answered depends on it.
     fn close(&self) -> BoxFuture<'_, Result<()>>;

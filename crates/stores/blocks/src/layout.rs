@@ -20,7 +20,7 @@ const PART: &str = ".part";
 
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
-    root: PathBuf,
+    pub(crate) root: PathBuf,
 }
 
 /// What is in a folder.

@@ -20,6 +20,7 @@ use crate::entries::Entries;
 use crate::files::Shared;
 use crate::generation::Slot;
 use crate::layout::remove_if_there;
+use crate::room;
 use crate::tail;
 
 /// How much gathers before it is written.
@@ -67,6 +68,7 @@ impl Writer {
         self.gathered_bytes = 0;
         let shared = self.shared.clone();
         let call = move || {
+            room::check(&shared.layout.root)?;
             let mut part = part.map_or_else(|| Part::create(&shared), Ok)?;
             part.write(&pieces)?;
             Ok(part)
@@ -80,6 +82,7 @@ impl Writer {
         let pieces = std::mem::take(&mut self.gathered);
         let (shared, owner) = (self.shared.clone(), self.owner.clone());
         let call = move || {
+            room::check(&shared.layout.root)?;
             let mut part = part.map_or_else(|| Part::create(&shared), Ok)?;
             part.write(&pieces)?;
             part.finish(&shared, &owner)

@@ -21,6 +21,7 @@ use crate::carry::{Carried, carry};
 use crate::error::{from_engine, from_io};
 use crate::parcel::{Content, Stretch, overlaps};
 use crate::queue::Queue;
+use crate::slot::Slot;
 use crate::state::State;
 
 /// How many runs of tables may wait to be merged, with those of the parcel: commits wait where there are more than twice
@@ -32,13 +33,14 @@ const LOOK: Duration = Duration::from_millis(2);
 
 /// Takes it over, unless something is in the way.
 pub(crate) async fn adopt(
-    state: &Arc<State>,
+    slot: &Slot,
     queue: &Queue,
     guards: Vec<Bytes>,
     content: Content,
 ) -> Result<bool> {
     queue.make_room(guards.clone(), content.until).await?;
-    let Some(layers) = bring(state.clone(), content).await? else { return Ok(false) };
+    let state = slot.engine().await?;
+    let Some(layers) = bring(state, content).await? else { return Ok(false) };
     for layer in layers {
         queue.add_layer(guards.clone(), layer).await?;
     }
@@ -50,6 +52,7 @@ async fn bring(state: Arc<State>, content: Content) -> Result<Option<Vec<Carried
     let (answer, answered) = oneshot::channel();
     let bring = move || {
         give_way();
+        let _working = state.working();
         // Whoever asked may have gone: then the tables go as well.
         let _ = answer.send(bring_here(&state, &content));
     };
@@ -59,7 +62,7 @@ async fn bring(state: Arc<State>, content: Content) -> Result<Option<Vec<Carried
     answered.await.unwrap_or_else(panicked)
 }
 
-fn bring_here(state: &State, content: &Content) -> Result<Option<Vec<Carried>>> {
+fn bring_here(state: &Arc<State>, content: &Content) -> Result<Option<Vec<Carried>>> {
     let data = &state.keyspaces.data;
     let runs = content.layers.iter().filter(|layer| layer.level == 0).count() + 1;
     let began = Instant::now();

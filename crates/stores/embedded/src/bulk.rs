@@ -52,6 +52,7 @@ impl Tables {
     pub(crate) fn begin(state: Arc<State>) -> Result<Self> {
         let (parts, coming) = tokio_mpsc::channel(PARTS_WAITING_MAX);
         let (written, is_written) = oneshot::channel();
+        state.tell_load(parts.downgrade());
         let thread = std::thread::Builder::new().name("lazuli:load".to_owned());
         let thread = thread.spawn(move || run(&state, coming, written));
         thread.map_err(|error| from_io("the loading thread", &error))?;
@@ -75,16 +76,18 @@ impl Tables {
 }
 
 fn run(
-    state: &State,
+    state: &Arc<State>,
     mut coming: tokio_mpsc::Receiver<Vec<Item>>,
     written: oneshot::Sender<Result<Load>>,
 ) {
     give_way();
+    let _working = state.working();
     let tables = wait_for_merges(state).and_then(|()| {
         let mut tables =
             state.keyspaces.data.start_ingestion().map_err(|error| from_engine(&error))?;
         let mut rests = Rests::default();
         while let Some(items) = coming.blocking_recv() {
+            state.check()?;
             rests.begin();
             for (key, value) in items {
                 tables.write(key, value).map_err(|error| from_engine(&error))?;

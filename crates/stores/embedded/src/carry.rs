@@ -10,6 +10,7 @@
 use std::fs::{self, File};
 use std::io::{Error as IoError, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use fjall::{AbstractTree, CompressionType, SeqNo};
 use lazuli_env::real::Rests;
@@ -23,7 +24,7 @@ use crate::error::{from_engine, from_io};
 use crate::layout::Layout;
 use crate::open::BLOCK_BYTES;
 use crate::parcel::{Content, is_inside};
-use crate::state::State;
+use crate::state::{State, Working};
 use crate::table_ids;
 
 /// How many tables become part of a store at once: commits wait meanwhile.
@@ -37,9 +38,15 @@ pub(crate) struct Carried {
     /// How deep the layer lay where it comes from.
     pub(crate) level: u8,
     tables: Vec<Table>,
+    /// They are nothing to an engine that is opened anew.
+    _working: Working,
 }
 
 impl Carried {
+    fn new(state: &Arc<State>, level: u8, tables: Vec<Table>) -> Self {
+        Self { level, tables, _working: state.working() }
+    }
+
     /// The tables, to be handed to the engine. From here on their files are its own.
     pub(crate) fn take(mut self) -> Vec<Table> {
         std::mem::take(&mut self.tables)
@@ -54,21 +61,22 @@ impl Drop for Carried {
 }
 
 /// Brings all of it, the oldest layer first. All is on disk when it returns.
-pub(crate) fn carry(state: &State, content: &Content) -> Result<Vec<Carried>> {
+pub(crate) fn carry(state: &Arc<State>, content: &Content) -> Result<Vec<Carried>> {
     let folder = Layout::tables_in(&state.folder);
     let mut carrier = Carrier { state, folder, rests: Rests::default() };
     let mut carried = Vec::new();
     for layer in &content.layers {
         for tables in layer.tables.chunks(TABLES_AT_ONCE_MAX) {
-            let mut arrived = Carried { level: layer.level, tables: Vec::new() };
+            let mut arrived = Carried::new(state, layer.level, Vec::new());
             for table in tables {
+                state.check()?;
                 arrived.tables.extend(carrier.table(content, table)?);
             }
             carried.push(arrived);
         }
     }
     let tables = Vec::from_iter(carrier.memtable(content)?);
-    carried.push(Carried { level: 0, tables });
+    carried.push(Carried::new(state, 0, tables));
     let io = |error: IoError| from_io(carrier.folder.display(), &error);
     File::open(&carrier.folder).and_then(|folder| folder.sync_all()).map_err(io)?;
     carried.retain(|layer| !layer.tables.is_empty());

@@ -1,5 +1,4 @@
-//! The one thread that writes: it takes everything that waits, checks guards in order, and writes it as one batch with
-//! one sync. While that is on its way to the disk the next group gathers.
+//! The one thread that writes: it takes all that waits, checks guards in order, and writes it as one batch with one sync.
 //!
 //! Because nothing else writes, the guards that it has seen stay as it knows them, and a snapshot that it takes between
 //! two batches never shows half of one.
@@ -9,20 +8,24 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fjall::{AbstractTree, Keyspace, OwnedWriteBatch, PersistMode, SeqNo};
-use lazuli_store::{Dropped, Error, KeyRange, Result, Write};
+use lazuli_store::{Dropped, Error, Intake, KeyRange, Result, Write};
 
 use crate::adopt;
 use crate::bulk::Load;
+use crate::change::{Change, change_of_data};
 use crate::dropping::Chosen;
 use crate::guards::Guards;
-use crate::keyspaces::{ANCHOR, is_data};
+use crate::keyspaces::ANCHOR;
 use crate::marker::{Answered, Marker};
 use crate::merges::RUNS_RESTING_MAX;
+use crate::open::Kept;
 use crate::parcel::Content;
 use crate::queue::{Job, Other, Queue, Taken};
 use crate::sealed::Sealed;
 use crate::settings::{Durability, RELAXED_SYNC_MS_MAX};
+use crate::slot::Slot;
 use crate::state::State;
+use crate::watch::Watch;
 
 /// A group ends before the commit that would take it over this size, so that none waits long for others.
 const GROUP_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -32,10 +35,11 @@ const GROUP_BYTES_MAX: usize = 16 * 1024 * 1024;
 const SEALED_MEMTABLES_MAX: usize = 3;
 const RUNS_MAX: usize = 28;
 const STALL_LOOK_MS: u64 = 5;
-/// After so many snapshots that were closed the engine looks which of the old tables nobody reads any more.
+/// After so many snapshots that were closed the engine looks which old tables nobody reads any more.
 const SNAPSHOTS_PER_LOOK: usize = 10_000;
 
 pub(crate) struct Committer {
+    slot: Arc<Slot>,
     state: Arc<State>,
     queue: Arc<Queue>,
     durability: Durability,
@@ -51,17 +55,31 @@ pub(crate) struct Committer {
     sealed: Sealed,
     /// What was written before this is in tables, with the anchor behind it, once no memtable waits to be written out.
     anchored: SeqNo,
+    watch: Watch,
+}
+
+/// Why a committer ends.
+pub(crate) enum End {
+    /// The store is closed, and all that waited is written.
+    Closed,
+    /// A write has failed.
+    Failed(Error),
+    /// The engine is still, and need not be any more.
+    Moves,
 }
 
 impl Committer {
     pub(crate) fn new(
+        slot: Arc<Slot>,
         state: Arc<State>,
         queue: Arc<Queue>,
         durability: Durability,
         answered: Answered,
         last: &Marker,
     ) -> Self {
+        let watch = Watch::new(state.is_still);
         Self {
+            slot,
             state,
             queue,
             durability,
@@ -74,13 +92,12 @@ impl Committer {
             synced_at: Instant::now(),
             sealed: Sealed::default(),
             anchored: 0,
+            watch,
         }
     }
 
-    /// Runs until the queue is closed and empty.
-    pub(crate) fn run(mut self) {
-        // Whatever ends this thread, a panic of the engine too, nobody may wait for it in vain.
-        let _abandon = Abandon(self.queue.clone());
+    /// Runs until the queue is closed and empty, or a write fails.
+    pub(crate) fn run(&mut self) -> End {
         loop {
             match self.queue.take(self.wait_max()) {
                 Taken::Jobs(jobs) => self.commit_all(jobs),
@@ -89,21 +106,35 @@ impl Committer {
             }
             self.sync_if_due(false);
             self.sealed.free_unused();
+            let checked = self.watch.look(&self.slot.room, &self.state);
+            if let Err(error) = checked.and_then(|()| self.state.check()) {
+                return End::Failed(error);
+            }
+            if self.watch.is_over_standstill(&self.slot.room) && self.state.is_idle() {
+                return End::Moves;
+            }
         }
         self.sync_if_due(true);
+        End::Closed
     }
 
-    /// It wakes up for memtables that are to be freed, and a relaxed one for the sync that it owes.
+    /// What the engine has when it is to be opened anew.
+    pub(crate) fn kept(&self) -> Kept {
+        Kept { number: self.number, synced: self.synced }
+    }
+
+    /// It wakes up to free memtables, to look at disk and engine, and a relaxed one for the sync that it owes.
     fn wait_max(&self) -> Option<Duration> {
         let owed = self.synced < self.number && self.state.check().is_ok();
         let sync = owed.then(|| {
             let due = Duration::from_millis(RELAXED_SYNC_MS_MAX);
             due.saturating_sub(self.synced_at.elapsed()).max(Duration::from_millis(1))
         });
-        sync.into_iter().chain(self.sealed.look_after()).min()
+        sync.into_iter().chain(self.sealed.look_after()).chain(self.watch.look_after()).min()
     }
 
     fn commit_all(&mut self, jobs: Vec<Job>) {
+        self.watch.note_write();
         let mut group = Vec::with_capacity(jobs.len());
         let mut bytes = 0;
         for mut job in jobs {
@@ -134,8 +165,11 @@ impl Committer {
             return;
         }
         let mut waiting = Vec::with_capacity(group.len());
+        let health = self.slot.room.health();
         for job in group {
-            if job.guards.iter().all(|guard| self.guards.exists(guard)) {
+            if let Err(error) = self.slot.room.check(&health, &job.writes) {
+                job.answer(Err(error));
+            } else if job.guards.iter().all(|guard| self.guards.exists(guard)) {
                 job.writes.iter().for_each(|write| self.guards.note(write));
                 waiting.push(job);
             } else {
@@ -199,6 +233,9 @@ impl Committer {
         self.prepare(std::slice::from_ref(job))?;
         if !job.guards.iter().all(|guard| self.guards.exists(guard)) {
             return Err(Error::moved("the guard of what is to be done is gone"));
+        }
+        if !matches!(other, Other::Drop(..) | Other::Pack(..)) {
+            self.slot.room.health().check(Intake::default())?;
         }
         match other {
             Other::Load(load) => self.load(load),
@@ -303,6 +340,10 @@ impl Committer {
         keyspaces.hurry.set(runs.iter().any(|runs| *runs > RUNS_RESTING_MAX));
         while self.is_behind() {
             self.state.check_engine()?;
+            if self.state.is_still {
+                // There are no workers to wait for, and merges have to wait.
+                return keyspaces.all().iter().try_for_each(|(it, _)| self.state.flush_here(it));
+            }
             std::thread::sleep(Duration::from_millis(STALL_LOOK_MS));
         }
         Ok(())
@@ -320,7 +361,7 @@ impl Committer {
     fn seal(&mut self, keyspace: &Keyspace) -> Result<()> {
         self.sealed.keep(keyspace.tree.active_memtable());
         keyspace.rotate_memtable().map_err(|error| self.state.fail(&error))?;
-        Ok(())
+        if self.state.is_still { self.state.flush_here(keyspace) } else { Ok(()) }
     }
 
     fn is_behind(&self) -> bool {
@@ -330,7 +371,8 @@ impl Committer {
         })
     }
 
-    /// Writes a batch and shows it to readers. Any error here leaves it unknown what is on disk, so it ends the store.
+    /// Writes a batch and shows it to readers. Any error here leaves it unknown what is on disk, so the engine
+    /// must be opened anew.
     fn write(&mut self, batch: OwnedWriteBatch, marker: &Marker, mode: PersistMode) -> Result<()> {
         batch.durability(Some(mode)).commit().map_err(|error| self.state.fail(&error))?;
         self.number = marker.number;
@@ -354,39 +396,5 @@ impl Committer {
         self.synced = self.number;
         self.synced_at = Instant::now();
         self.answered.write(self.number).map_err(|error| self.state.fail(&error))
-    }
-}
-
-/// What a batch does in `data`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Change {
-    /// At least one key has a new value when all is written.
-    Puts,
-    /// Perhaps none has.
-    Deletes,
-}
-
-/// What the writes of a batch do in `data`, if anything.
-fn change_of_data<'a>(writes: impl Iterator<Item = &'a Write>) -> Option<Change> {
-    let mut changes = false;
-    let mut put = None;
-    for write in writes.filter(|write| is_data(write.key())) {
-        changes = true;
-        match write {
-            Write::Put(key, _) => put = Some(key),
-            // A batch may hold a key twice, and the last one counts.
-            Write::Delete(key) if put == Some(key) => put = None,
-            Write::Delete(_) => {}
-        }
-    }
-    changes.then_some(if put.is_some() { Change::Puts } else { Change::Deletes })
-}
-
-/// Lets go of everybody who waits when the committer ends.
-struct Abandon(Arc<Queue>);
-
-impl Drop for Abandon {
-    fn drop(&mut self) {
-        self.0.abandon();
     }
 }

@@ -10,7 +10,7 @@ pub(crate) fn from_engine(error: &fjall::Error) -> Error {
         fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error)) => {
             from_io("the store's files", error)
         }
-        fjall::Error::Poisoned => Error::unavailable("store-failed", POISONED),
+        fjall::Error::Poisoned => write_failed(&"an earlier write failed"),
         fjall::Error::Locked => Error::unavailable("store-locked", "the engine's lock is taken"),
         other => Error::corrupt("store-corrupt", format!("the engine cannot read it: {other}")),
     }
@@ -28,5 +28,9 @@ pub(crate) fn from_io(place: impl std::fmt::Display, error: &std::io::Error) -> 
     }
 }
 
-pub(crate) const POISONED: &str =
-    "a write to disk failed earlier; check the disk, then start again";
+/// What a failed write means to those who wait for it, and to those who come until writes work again. Its code is not one
+/// of a shard that does not answer: reads go on.
+pub(crate) fn write_failed(cause: &dyn std::fmt::Display) -> Error {
+    let message = format!("a write to disk failed; reads go on, writes are tried again ({cause})");
+    Error::unavailable("disk-failed", message)
+}

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! <path>/lock            held while the store is open; says by whom
+//! <path>/reserve         space set aside, given up when the disk is full, see `room`
+//! <path>/probe           written to see whether the disk takes writes, and removed at once
 //! <path>/store/          the engine's own directory, and in it files of ours:
 //!        store/lazuli.format     which format, and the id of the store
 //!        store/lazuli.answered   see `marker`
@@ -44,6 +46,10 @@ impl Layout {
 
     pub(crate) fn unfinished(&self) -> PathBuf {
         self.root.join("store.new")
+    }
+
+    pub(crate) fn reserve(&self) -> PathBuf {
+        self.root.join("reserve")
     }
 
     pub(crate) fn answered(&self) -> PathBuf {
@@ -149,7 +155,7 @@ fn write_synced(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     file.sync_all()
 }
 
-fn sync_folder(path: &Path) -> std::io::Result<()> {
+pub(crate) fn sync_folder(path: &Path) -> std::io::Result<()> {
     if cfg!(windows) { Ok(()) } else { File::open(path)?.sync_all() }
 }
 

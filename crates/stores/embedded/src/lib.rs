@@ -2,7 +2,8 @@
 //!
 //! Reading order: `layout` (files, lock, format), `keyspaces` (which key lies where), `queue` and `committer` (how
 //! writes become batches), `state` and `reader` (what readers see), `marker`, `manifest` and `journal` (how a start
-//! tells what was never promised from what was lost), `open` (all of it in order), `parcel`, `carry` and `adopt` (how
+//! tells what was never promised from what was lost), `open` (all of it in order),
+//! `slot`, `mend`, `room` and `watch` (what happens when the disk fails or is full), `parcel`, `carry` and `adopt` (how
 //! tables go from one store to another as they are). `writeback`, `merges` and `trim` keep commits quick beside large
 //! writes, merges and deletions, and nothing needs them.
 
@@ -10,6 +11,7 @@ mod adopt;
 mod behind;
 mod bulk;
 mod carry;
+mod change;
 mod committer;
 mod dropping;
 mod error;
@@ -19,20 +21,24 @@ mod keyspaces;
 mod layout;
 mod manifest;
 mod marker;
+mod mend;
 mod merges;
 mod open;
 mod parcel;
 mod parts;
 mod queue;
 mod reader;
+mod room;
 mod sealed;
 mod settings;
 mod size;
+mod slot;
 mod state;
 mod store;
 mod table_ids;
 mod trim;
 mod verify;
+mod watch;
 mod writeback;
 
 pub use journal::Cut;

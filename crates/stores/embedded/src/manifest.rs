@@ -9,13 +9,15 @@
 //!
 //! Keyspace 0 is the engine's own, the others are ours.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::Path;
 
 use lazuli_store::{Error, Result};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::keyspaces::{DATA, OWN};
+use crate::layout::sync_folder;
 
 const VERSION: &[u8] = b"FJL\x03";
 const CURRENT_BYTES: usize = 25;
@@ -30,6 +32,27 @@ pub(crate) fn check(store: &Path) -> Result<()> {
         check_keyspace(&store.join("keyspaces").join(keyspace.to_string()))?;
     }
     Ok(())
+}
+
+/// Brings to disk again which manifest of each keyspace is the current one. After a failed sync the system may show what
+/// the disk does not have, and another sync would not write it: only what is written anew is.
+pub(crate) fn settle(store: &Path) -> Result<()> {
+    for keyspace in [0, DATA.1, OWN.1] {
+        let folder = store.join("keyspaces").join(keyspace.to_string());
+        let current = folder.join("current");
+        let bytes = read(&current)?;
+        let io = |error: std::io::Error| crate::error::from_io(current.display(), &error);
+        replace(&folder, &current, &bytes).map_err(io)?;
+    }
+    Ok(())
+}
+
+fn replace(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let new = folder.join("lazuli.current");
+    let mut file = File::create(&new)?;
+    file.write_all(bytes).and_then(|()| file.sync_all())?;
+    fs::rename(&new, path)?;
+    sync_folder(folder)
 }
 
 fn check_keyspace(folder: &Path) -> Result<()> {

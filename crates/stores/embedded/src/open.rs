@@ -4,6 +4,7 @@ use std::fs::File;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 
 use bytes::Bytes;
 use fjall::compaction::Leveled;
@@ -19,7 +20,7 @@ use crate::manifest;
 use crate::marker::{self, Answered, Marker};
 use crate::merges::Hurry;
 use crate::settings::{JOURNAL_BYTES_LEAST, Settings};
-use crate::state::{Engine, State};
+use crate::state::{Engine, Never, State};
 use crate::table_ids;
 
 /// What is read from a table at once. Blocks half as large make loads and scans a third slower; twice as large ones, reads
@@ -27,7 +28,9 @@ use crate::table_ids;
 pub(crate) const BLOCK_BYTES: u32 = 8 * 1024;
 
 pub(crate) struct Opened {
-    pub(crate) state: State,
+    pub(crate) state: Arc<State>,
+    /// Hangs up when the engine is closed.
+    pub(crate) closed: Receiver<Never>,
     pub(crate) answered: Answered,
     /// The marker of the last batch.
     pub(crate) last: Marker,
@@ -43,39 +46,74 @@ pub struct Recovery {
     pub cut: Option<Cut>,
 }
 
-pub(crate) fn open(path: &Path, settings: &Settings) -> Result<Opened> {
-    let layout = Layout::new(path);
-    let lock = layout.lock()?;
-    let opened =
-        std::panic::catch_unwind(AssertUnwindSafe(|| open_locked(&layout, settings, lock)));
-    // The engine asserts what its files should say: to it damage is a fault in the program.
-    let panicked = || Err(Error::corrupt("store-corrupt", "the engine cannot make sense of it"));
-    opened.unwrap_or_else(|_| panicked()).map_err(|error| error.context(path.display()))
+/// What a failed engine has left that is to be opened anew.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept {
+    /// The last batch that was shown to readers. What is behind it was refused, and must not come back.
+    pub(crate) number: u64,
+    /// The last batch of which a sync has said that it is on disk.
+    pub(crate) synced: u64,
 }
 
-fn open_locked(layout: &Layout, settings: &Settings, lock: File) -> Result<Opened> {
+/// How a store is opened that was open before.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Again {
+    pub(crate) kept: Option<Kept>,
+    /// See [`State::is_still`].
+    pub(crate) is_still: bool,
+}
+
+/// Opens what is in a directory that is locked.
+pub(crate) fn open(
+    layout: &Layout,
+    settings: &Settings,
+    lock: &Arc<File>,
+    again: Again,
+) -> Result<Opened> {
+    let lock = lock.clone();
+    let open = || open_locked(layout, settings, lock, again);
+    let opened = std::panic::catch_unwind(AssertUnwindSafe(open));
+    // The engine asserts what its files should say: to it damage is a fault in the program.
+    let panicked = || Err(Error::corrupt("store-corrupt", "the engine cannot make sense of it"));
+    opened.unwrap_or_else(|_| panicked()).map_err(|error| error.context(layout.root.display()))
+}
+
+fn open_locked(
+    layout: &Layout,
+    settings: &Settings,
+    lock: Arc<File>,
+    again: Again,
+) -> Result<Opened> {
     let id = match layout.identify()? {
         Some(id) => id,
-        None => layout.create(|folder| open_engine(folder, settings).map(drop))?,
+        None => layout.create(|folder| open_engine(folder, settings, false).map(drop))?,
     };
     let store = layout.store();
     let key = marker::key(&id);
     let path = layout.answered();
     let io = |error: std::io::Error| from_io(path.display(), &error);
-    let promised = Answered::read(&path).map_err(io)?;
+    let mut promised = Answered::read(&path).map_err(io)?;
     manifest::check(&store)?;
-    let scan = journal::scan(&store, &key, promised)?;
+    let mut last = u64::MAX;
+    if let Some(kept) = again.kept {
+        (promised, last) = (promised.max(kept.synced), kept.number);
+        manifest::settle(&store)?;
+    }
+    let scan = journal::scan(&store, &key, promised, last)?;
     if let Some(torn) = &scan.torn {
         journal::cut(torn, &layout.torn())?;
     }
-    let engine = open_engine(&store, settings)?;
+    if again.kept.is_some() {
+        journal::settle(&scan)?;
+    }
+    let engine = open_engine(&store, settings, again.is_still)?;
     let last = check_numbers(&engine.1, &key, &scan, promised)?;
     // The engine has synced what it found, and from now on readers see it.
     let mut answered = Answered::open(&path).map_err(io)?;
     answered.write(last.number).map_err(io)?;
     let recovery = Recovery { journal_bytes: scan.bytes, cut: scan.torn };
-    let state = State::new(engine, store, key, lock, settings);
-    Ok(Opened { state, answered, last, recovery })
+    let (state, closed) = State::new(engine, store, key, lock, settings, again.is_still);
+    Ok(Opened { state: Arc::new(state), closed, answered, last, recovery })
 }
 
 /// Whether tables and journals together hold every batch up to the last, and that one is not behind what was promised.
@@ -130,7 +168,7 @@ fn unreadable() -> Error {
     Error::corrupt("store-corrupt", "the marker of the last batch cannot be read")
 }
 
-fn open_engine(folder: &Path, settings: &Settings) -> Result<Engine> {
+fn open_engine(folder: &Path, settings: &Settings, is_still: bool) -> Result<Engine> {
     // The committer looks for full memtables: the engine would fill the line of its one worker with requests to do so.
     let blocks = BlockSizePolicy::all(BLOCK_BYTES);
     let options = || {
@@ -144,7 +182,7 @@ fn open_engine(folder: &Path, settings: &Settings) -> Result<Engine> {
         let db = Database::builder(folder)
             .cache_size(settings.cache_bytes)
             .max_journaling_size(settings.journal_bytes_max.max(JOURNAL_BYTES_LEAST))
-            .worker_threads(settings.workers.max(1))
+            .worker_threads_unchecked(if is_still { 0 } else { settings.workers.max(1) })
             // Journals stay as written, so that their sums can be checked without unpacking.
             .journal_compression(CompressionType::None)
             .with_compaction_filter_factories(Arc::new(move |_| Some(Arc::new(merges.clone()))))

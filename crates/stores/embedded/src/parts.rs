@@ -43,8 +43,8 @@ impl<'s> Parts<'s> {
         let only_data = self.gathered.first().is_some_and(|(key, _)| is_data(key));
         if only_data && self.gathered_bytes >= LOAD_BYTES_LEAST {
             // Whoever has lost the guard by now need not write tables.
-            self.store.has_guards(&self.guards)?;
-            let mut tables = self.store.write_tables()?;
+            self.store.has_guards(&self.guards).await?;
+            let mut tables = self.store.write_tables().await?;
             tables.add(std::mem::take(&mut self.gathered)).await?;
             self.tables = Some(tables);
         }

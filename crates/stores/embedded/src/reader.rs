@@ -1,7 +1,7 @@
 //! Snapshots and transactions: reads go straight to the engine, commits to the queue.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
 use fjall::{Guard, Readable};
@@ -13,21 +13,66 @@ use lazuli_store::{
 use crate::error::from_engine;
 use crate::keyspaces::parts;
 use crate::queue::Queue;
+use crate::slot::Slot;
 use crate::state::{Published, State};
 
-/// The store as it was after some batch.
+/// The store as it was after some batch. It does not keep the engine open: after a failed write, when the engine is opened
+/// anew, older views are gone.
 pub(crate) struct View {
-    state: Arc<State>,
+    slot: Arc<Slot>,
+    /// Where it was taken. Not before the first read, if the engine was being opened again.
+    taken: OnceLock<Taken>,
+}
+
+struct Taken {
+    state: Weak<State>,
     published: Arc<Published>,
 }
 
+/// A view for the length of one operation.
+pub(crate) struct Open<'v> {
+    pub(crate) state: Arc<State>,
+    published: &'v Published,
+}
+
 impl View {
-    pub(crate) fn newest(state: &Arc<State>) -> Self {
-        Self { published: state.published(), state: state.clone() }
+    pub(crate) fn newest(slot: &Arc<Slot>) -> Self {
+        let view = Self { slot: slot.clone(), taken: OnceLock::new() };
+        if let Ok(Some(state)) = slot.now() {
+            view.take(&state);
+        }
+        view
     }
 
+    fn take(&self, state: &Arc<State>) -> &Taken {
+        let take = || Taken { state: Arc::downgrade(state), published: state.published() };
+        self.taken.get_or_init(take)
+    }
+
+    /// The engine with what it showed. None if the view was taken while the engine was being opened again.
+    pub(crate) fn now(&self) -> Option<Result<Open<'_>>> {
+        let taken = self.taken.get()?;
+        let open = |state| Open { state, published: &taken.published };
+        Some(taken.state.upgrade().map(open).ok_or_else(gone))
+    }
+
+    /// The same, once the engine is there.
+    pub(crate) async fn open(&self) -> Result<Open<'_>> {
+        if let Some(open) = self.now() {
+            return open;
+        }
+        let state = self.slot.engine().await?;
+        self.take(&state);
+        self.now().unwrap_or_else(|| Err(gone()))
+    }
+}
+
+fn gone() -> Error {
+    Error::unavailable("view-gone", "the store was opened anew since this view was taken")
+}
+
+impl Open<'_> {
     pub(crate) fn has_guard(&self, guard: &Bytes) -> Result<bool> {
-        self.state.check()?;
         if self.published.guards.contains(guard) {
             return Ok(true);
         }
@@ -36,14 +81,13 @@ impl View {
     }
 
     fn find(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        self.state.check()?;
         let found = self.published.snapshot.get(self.state.keyspaces.of(key), key);
         found.map(|value| value.map(Bytes::from)).map_err(|error| from_engine(&error))
     }
 
     /// The items of a range that is not empty.
     fn items(&self, range: &KeyRange) -> Items {
-        let Published { snapshot, .. } = &*self.published;
+        let Published { snapshot, .. } = self.published;
         let [own, data] = parts(range);
         Items {
             own: own.map(|bounds| snapshot.range::<&[u8], _>(&self.state.keyspaces.own, bounds)),
@@ -68,7 +112,6 @@ impl View {
         limit: PageLimit,
         visit: impl FnMut(Bytes, Bytes) -> Result<ControlFlow<()>>,
     ) -> Result<bool> {
-        self.state.check()?;
         if range.is_empty() {
             return Ok(false);
         }
@@ -86,7 +129,6 @@ impl View {
         keys_max: usize,
         bytes_max: usize,
     ) -> Result<Vec<Bytes>> {
-        self.state.check()?;
         let mut keys = Vec::new();
         let mut bytes = 0;
         if range.is_empty() {
@@ -105,7 +147,6 @@ impl View {
 
     /// Counts the first items of a range and their bytes.
     pub(crate) fn measure(&self, range: &KeyRange, items_max: u64) -> Result<Measure> {
-        self.state.check()?;
         let mut measure = Measure { items: 0, bytes: 0, complete: true };
         if range.is_empty() {
             return Ok(measure);
@@ -185,7 +226,10 @@ pub(crate) struct Measure {
 
 impl Reader for View {
     fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Bytes>>> {
-        Box::pin(std::future::ready(self.find(key)))
+        match self.now() {
+            Some(open) => Box::pin(std::future::ready(open.and_then(|open| open.find(key)))),
+            None => Box::pin(async move { self.open().await?.find(key) }),
+        }
     }
 
     fn scan<'a>(
@@ -194,7 +238,7 @@ impl Reader for View {
         direction: Direction,
         limit: PageLimit,
     ) -> BoxFuture<'a, Result<Page>> {
-        Box::pin(async move { self.page(range, direction, limit) })
+        Box::pin(async move { self.open().await?.page(range, direction, limit) })
     }
 
     fn walk<'a>(
@@ -204,7 +248,7 @@ impl Reader for View {
         limit: PageLimit,
         visit: &'a mut Visit<'_>,
     ) -> BoxFuture<'a, Result<bool>> {
-        Box::pin(async move { self.show(range, direction, limit, visit) })
+        Box::pin(async move { self.open().await?.show(range, direction, limit, visit) })
     }
 }
 

@@ -16,6 +16,9 @@ pub const RELAXED_SYNC_MS_MAX: u64 = 100;
 /// The least that the engine allows for its journals.
 pub const JOURNAL_BYTES_LEAST: u64 = 64 * 1024 * 1024;
 
+/// Room for some ten thousand deletions and the tables that they become.
+const RESERVE_BYTES: u64 = 8 * 1024 * 1024;
+
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Memory for blocks that were read from tables.
@@ -34,6 +37,8 @@ pub struct Settings {
     /// Whether a table that comes from another store is the same file in both, where the file system can do that, instead
     /// of a copy of it.
     pub shares_tables: bool,
+    /// Space that is set aside on disk, so that deletions can be committed when something else has filled the disk.
+    pub reserve_bytes: u64,
 }
 
 impl Default for Settings {
@@ -46,6 +51,7 @@ impl Default for Settings {
             durability: Durability::Synced,
             workers: 1,
             shares_tables: true,
+            reserve_bytes: RESERVE_BYTES,
         }
     }
 }

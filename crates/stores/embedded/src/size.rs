@@ -8,19 +8,18 @@ use lazuli_store::{KeyRange, Result};
 
 use crate::error::from_engine;
 use crate::keyspaces::{Bounds, parts};
-use crate::reader::View;
-use crate::state::State;
+use crate::reader::Open;
 
 /// Ranges up to this many items are walked. More than that is worth an estimate only.
 const WALK_ITEMS_MAX: u64 = 10_000;
 
-pub(crate) fn size(view: &View, state: &State, range: &KeyRange) -> Result<u64> {
+pub(crate) fn size(view: &Open<'_>, range: &KeyRange) -> Result<u64> {
     let walked = view.measure(range, WALK_ITEMS_MAX)?;
     if walked.complete {
         return Ok(walked.bytes);
     }
     let mut bytes = 0.0;
-    for ((keyspace, bounds), part) in state.keyspaces.all().into_iter().zip(parts(range)) {
+    for ((keyspace, bounds), part) in view.state.keyspaces.all().into_iter().zip(parts(range)) {
         if part.is_some() {
             bytes += estimate(keyspace, bounds, range)?;
         }

@@ -6,13 +6,15 @@ use std::fmt::Display;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use bytes::Bytes;
-use fjall::{Database, PersistMode, Snapshot};
-use lazuli_store::{Error, Result};
+use fjall::{AbstractTree, Database, Keyspace, PersistMode, Snapshot};
+use lazuli_store::{Error, Item, Result};
+use tokio::sync::mpsc::WeakSender;
 
-use crate::error::POISONED;
+use crate::error::{from_engine, write_failed};
 use crate::guards::ByKey;
 use crate::keyspaces::Keyspaces;
 use crate::layout::Layout;
@@ -38,6 +40,18 @@ impl Drop for Merging<'_> {
     }
 }
 
+/// Work that takes longer than one operation.
+pub(crate) struct Working(Arc<State>);
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.0.works.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Nothing is ever sent: it is told by hanging up that the engine is closed.
+pub(crate) enum Never {}
+
 /// Fields are dropped in this order: the lock must outlive the engine.
 pub(crate) struct State {
     published: RwLock<Arc<Published>>,
@@ -55,8 +69,15 @@ pub(crate) struct State {
     pub(crate) table_bytes: u64,
     /// Whether tables that come from another store may be the same files as there.
     pub(crate) shares_tables: bool,
+    /// Whether the engine has no workers, so that nothing is written but what is committed: then memtables are written
+    /// out where they are sealed, and tables are not merged.
+    pub(crate) is_still: bool,
+    /// How much is under way that takes longer than one operation.
+    works: AtomicUsize,
+    loads: Mutex<Vec<WeakSender<Vec<Item>>>>,
     failed: OnceLock<Error>,
-    _lock: File,
+    _lock: Arc<File>,
+    _open: Sender<Never>,
 }
 
 impl State {
@@ -64,16 +85,18 @@ impl State {
         engine: Engine,
         folder: PathBuf,
         marker: Bytes,
-        lock: File,
+        lock: Arc<File>,
         settings: &Settings,
-    ) -> Self {
+        is_still: bool,
+    ) -> (Self, Receiver<Never>) {
+        let (_open, closed) = channel();
         let (db, keyspaces) = engine;
         let published = Published { snapshot: db.snapshot(), guards: Arc::default() };
         let published = RwLock::new(Arc::new(published));
         let failed = OnceLock::new();
         let _writeback = Writeback::start(&folder);
         Trim::left_in(&Layout::dropped_in(&folder), &Layout::tables_in(&folder)).start();
-        Self {
+        let state = Self {
             published,
             keyspaces,
             db,
@@ -83,9 +106,14 @@ impl State {
             merges: AtomicUsize::new(0),
             table_bytes: settings.table_bytes,
             shares_tables: settings.shares_tables,
+            is_still,
+            works: AtomicUsize::new(0),
+            loads: Mutex::default(),
             failed,
             _lock: lock,
-        }
+            _open,
+        };
+        (state, closed)
     }
 
     /// The newest state that holds only whole batches.
@@ -121,12 +149,36 @@ impl State {
         Trim::keep(&Layout::dropped_in(&self.folder), tables)
     }
 
-    /// Remembers the first failure of a write. From then on everything answers with it.
-    pub(crate) fn fail(&self, cause: &dyn Display) -> Error {
-        let message = format!("{POISONED} (it was: {cause})");
-        self.failed.get_or_init(|| Error::unavailable("store-failed", message)).clone()
+    /// Notes that something is under way until what this answers is dropped. The engine is not closed meanwhile, and
+    /// whoever works looks now and then whether a write has failed.
+    pub(crate) fn working(self: &Arc<Self>) -> Working {
+        self.works.fetch_add(1, Ordering::AcqRel);
+        Working(self.clone())
     }
 
+    /// Has a load told when a write fails, so that it does not wait for more of what it is to write.
+    pub(crate) fn tell_load(&self, parts: WeakSender<Vec<Item>>) {
+        let mut loads = self.loads.lock().unwrap_or_else(PoisonError::into_inner);
+        loads.retain(|parts| parts.strong_count() > 0);
+        loads.push(parts);
+    }
+
+    /// Whether it can be closed without waiting for anybody but those who read.
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.is_merging() && self.works.load(Ordering::Acquire) == 0
+    }
+
+    /// Remembers the first failure of a write. From then on no write is taken.
+    pub(crate) fn fail(&self, cause: &dyn Display) -> Error {
+        let error = self.failed.get_or_init(|| write_failed(cause)).clone();
+        let loads = self.loads.lock().unwrap_or_else(PoisonError::into_inner);
+        // One whose line is full is not waiting.
+        let told = loads.iter().filter_map(WeakSender::upgrade);
+        told.for_each(|parts| drop(parts.try_send(Vec::new())));
+        error
+    }
+
+    /// Whether writes are taken.
     pub(crate) fn check(&self) -> Result<()> {
         self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
     }
@@ -135,5 +187,15 @@ impl State {
     pub(crate) fn check_engine(&self) -> Result<()> {
         self.check()?;
         self.db.persist(PersistMode::Buffer).map_err(|error| self.fail(&error))
+    }
+
+    /// Writes sealed memtables out, in place of the workers that a still engine has not.
+    pub(crate) fn flush_here(&self, keyspace: &Keyspace) -> Result<()> {
+        // Tables must not run ahead of journals.
+        self.db.persist(PersistMode::SyncAll).map_err(|error| self.fail(&error))?;
+        let flushes = keyspace.tree.get_flush_lock();
+        let is_unread = self.db.supervisor.snapshot_tracker.get_seqno_safe_to_gc();
+        let flushed = keyspace.tree.flush(&flushes, is_unread);
+        flushed.map(drop).map_err(|error| from_engine(&error.into()))
     }
 }

@@ -9,21 +9,25 @@ use bytes::Bytes;
 use lazuli_env::BoxFuture;
 use lazuli_store::limits::COMMIT_BYTES_MAX;
 use lazuli_store::{
-    Dropped, Error, Item, KeyRange, Loading, Packed, Parcel, Reader, Result, Store, Txn, Write,
+    Dropped, Error, Intake, Item, KeyRange, Loading, Packed, Parcel, Reader, Result, Store,
+    StoreHealth, Txn, Write,
 };
 use tokio::sync::oneshot;
 
 use crate::adopt;
 use crate::bulk::{Load, Tables};
-use crate::committer::Committer;
 use crate::error::{from_engine, from_io};
-use crate::open::{self, Opened, Recovery};
+use crate::layout::Layout;
+use crate::mend::Mender;
+use crate::open::{self, Again, Recovery};
 use crate::parcel::is_worth_it;
 use crate::parts::Parts;
-use crate::queue::Queue;
+use crate::queue::{Queue, closed};
 use crate::reader::{EmbeddedTxn, View, check_writes};
+use crate::room::Room;
 use crate::settings::Settings;
 use crate::size;
+use crate::slot::Slot;
 use crate::state::State;
 use crate::verify::{self, Verification};
 
@@ -32,7 +36,7 @@ const FLUSH_LOOK_MS: u64 = 2;
 
 /// A shard's store in a directory of its own. Views and transactions that outlive it keep the directory locked.
 pub struct EmbeddedStore {
-    state: Arc<State>,
+    slot: Arc<Slot>,
     queue: Arc<Queue>,
     recovery: Recovery,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -41,16 +45,20 @@ pub struct EmbeddedStore {
 impl EmbeddedStore {
     /// Opens the store at `path`, and creates it if there is none.
     pub fn open(path: impl AsRef<Path>, settings: &Settings) -> Result<Self> {
-        let Opened { state, answered, last, recovery } = open::open(path.as_ref(), settings)?;
-        let state = Arc::new(state);
+        let layout = Layout::new(path.as_ref());
+        let lock = Arc::new(layout.lock()?);
+        let opened = open::open(&layout, settings, &lock, Again::default())?;
+        let recovery = opened.recovery.clone();
+        let room = Room::new(&layout, settings);
+        let slot = Arc::new(Slot::new(opened.state.clone(), room, lock));
         let queue = Arc::new(Queue::new());
-        let committer =
-            Committer::new(state.clone(), queue.clone(), settings.durability, answered, &last);
+        let settings = settings.clone();
+        let mender = Mender { slot: slot.clone(), queue: queue.clone(), layout, settings };
         let thread = std::thread::Builder::new()
             .name("lazuli:committer".to_owned())
-            .spawn(move || committer.run())
+            .spawn(move || mender.run(opened))
             .map_err(|error| from_io("the committer's thread", &error))?;
-        Ok(Self { state, queue, recovery, thread: Mutex::new(Some(thread)) })
+        Ok(Self { slot, queue, recovery, thread: Mutex::new(Some(thread)) })
     }
 
     /// What opening it found to do.
@@ -58,10 +66,17 @@ impl EmbeddedStore {
         &self.recovery
     }
 
+    #[cfg(test)]
+    pub(crate) fn room(&self) -> &Room {
+        &self.slot.room
+    }
+
     /// Reads everything and says what is damaged. Takes as long as reading the whole store does, and blocks.
     pub fn verify(&self) -> Result<Verification> {
-        let view = View::newest(&self.state);
-        verify::verify(&self.state.folder, &self.state.keyspaces, &view)
+        let view = View::newest(&self.slot);
+        let open = view.now().unwrap_or_else(|| Err(closed()))?;
+        let _working = open.state.working();
+        verify::verify(&open.state.folder, &open.state.keyspaces, &open)
     }
 
     /// Lets what waits be written, then ends the committer.
@@ -80,15 +95,15 @@ impl EmbeddedStore {
     /// Ends the committer and flushes, on a thread of its own: both wait for the disk.
     async fn close_all(&self) -> Result<()> {
         self.queue.close();
-        let (committer, state) = (self.take_thread(), self.state.clone());
+        let (committer, slot) = (self.take_thread(), self.slot.clone());
         let (answer, answered) = oneshot::channel();
         let close = move || {
             if let Some(committer) = committer {
                 let _ = committer.join();
             }
-            let flushed = flush(&state);
+            let flushed = slot.now().and_then(|state| state.map_or(Ok(()), |it| flush(&it)));
             // Whoever waits for the answer may open the directory again at once, or may have stopped waiting.
-            drop(state);
+            drop(slot);
             let _ = answer.send(flushed);
         };
         let thread = std::thread::Builder::new().name("lazuli:close".to_owned()).spawn(close);
@@ -107,39 +122,44 @@ impl EmbeddedStore {
         loading.finish().await
     }
 
-    pub(crate) fn write_tables(&self) -> Result<Tables> {
-        Tables::begin(self.state.clone())
+    pub(crate) async fn write_tables(&self) -> Result<Tables> {
+        self.health().check(Intake::default())?;
+        Tables::begin(self.slot.engine().await?)
     }
 
     pub(crate) async fn put_tables(&self, guards: Vec<Bytes>, load: Load) -> Result<()> {
         self.queue.load(guards, load).await
     }
 
-    pub(crate) fn has_guards(&self, guards: &[Bytes]) -> Result<View> {
-        let view = View::newest(&self.state);
+    pub(crate) async fn has_guards(&self, guards: &[Bytes]) -> Result<View> {
+        let view = View::newest(&self.slot);
+        let open = view.open().await?;
         for guard in guards {
-            if !view.has_guard(guard)? {
+            if !open.has_guard(guard)? {
                 return Err(Error::moved("the guard of this transaction is gone"));
             }
         }
+        drop(open);
         Ok(view)
     }
 
     async fn pack_ranges(&self, ranges: &[KeyRange]) -> Result<Packed> {
-        self.state.check()?;
-        let until = self.state.published().snapshot.seqno();
-        if !is_worth_it(&self.state.keyspaces.data, ranges, until) {
+        let state = self.slot.engine().await?;
+        state.check()?;
+        let until = state.published().snapshot.seqno();
+        if !is_worth_it(&state.keyspaces.data, ranges, until) {
             return Ok(Packed::Nothing);
         }
+        drop(state);
         let content = self.queue.pack(ranges.to_vec()).await?;
         Ok(content.map_or(Packed::NotNow, |content| Packed::Parcel(Parcel::new(content))))
     }
 
     async fn adopt(&self, guards: Vec<Bytes>, parcel: Parcel) -> Result<bool> {
         // Whoever has lost the guard by now need not bring anything.
-        self.has_guards(&guards)?;
+        self.has_guards(&guards).await?;
         match parcel.open() {
-            Some(content) => adopt::adopt(&self.state, &self.queue, guards, content).await,
+            Some(content) => adopt::adopt(&self.slot, &self.queue, guards, content).await,
             None => Ok(false),
         }
     }
@@ -148,8 +168,9 @@ impl EmbeddedStore {
         let mut deleted = 0;
         // One round, unless the keys alone are more than a commit may hold.
         loop {
-            let view = View::newest(&self.state);
-            let keys = view.keys(range, keys_max - deleted, COMMIT_BYTES_MAX / 2)?;
+            let view = View::newest(&self.slot);
+            let keys = view.open().await?.keys(range, keys_max - deleted, COMMIT_BYTES_MAX / 2)?;
+            drop(view);
             if keys.is_empty() {
                 return Ok(deleted);
             }
@@ -170,6 +191,9 @@ fn flush(state: &State) -> Result<()> {
     for keyspace in keyspaces {
         keyspace.rotate_memtable().map_err(|error| from_engine(&error))?;
     }
+    if state.is_still {
+        return keyspaces.into_iter().try_for_each(|keyspace| state.flush_here(keyspace));
+    }
     while keyspaces.iter().any(|keyspace| keyspace.sealed_memtable_count() > 0) {
         state.check_engine()?;
         std::thread::sleep(Duration::from_millis(FLUSH_LOOK_MS));
@@ -185,17 +209,16 @@ impl Drop for EmbeddedStore {
 
 impl Store for EmbeddedStore {
     fn snapshot(&self) -> Box<dyn Reader> {
-        Box::new(View::newest(&self.state))
+        Box::new(View::newest(&self.slot))
     }
 
     fn begin(&self, guards: Vec<Bytes>) -> BoxFuture<'_, Result<Box<dyn Txn>>> {
-        let begin = || {
-            let view = self.has_guards(&guards)?;
+        Box::pin(async move {
+            let view = self.has_guards(&guards).await?;
             let txn: Box<dyn Txn> =
                 Box::new(EmbeddedTxn { view, guards, queue: self.queue.clone() });
             Ok(txn)
-        };
-        Box::pin(std::future::ready(begin()))
+        })
     }
 
     fn ingest(&self, guards: Vec<Bytes>, items: Vec<Item>) -> BoxFuture<'_, Result<()>> {
@@ -231,7 +254,11 @@ impl Store for EmbeddedStore {
     }
 
     fn size<'a>(&'a self, range: &'a KeyRange) -> BoxFuture<'a, Result<u64>> {
-        Box::pin(async move { size::size(&View::newest(&self.state), &self.state, range) })
+        Box::pin(async move { size::size(&View::newest(&self.slot).open().await?, range) })
+    }
+
+    fn health(&self) -> StoreHealth {
+        self.slot.health()
     }
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {

@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::error::from_io;
 use crate::keyspaces::Keyspaces;
 use crate::manifest;
-use crate::reader::View;
+use crate::reader::Open;
 
 const CHUNK_BYTES: usize = 1024 * 1024;
 const MANIFEST_TRIES_MAX: usize = 5;
@@ -35,7 +35,7 @@ pub struct Damage {
     pub what: String,
 }
 
-pub(crate) fn verify(store: &Path, keyspaces: &Keyspaces, view: &View) -> Result<Verification> {
+pub(crate) fn verify(store: &Path, keyspaces: &Keyspaces, view: &Open<'_>) -> Result<Verification> {
     let mut found = Verification::default();
     // A version keeps its tables on disk while we read them, whatever compactions do.
     let versions = keyspaces.all().map(|(keyspace, _)| keyspace.tree.current_version());

@@ -26,7 +26,7 @@ use lazuli_shardmap::router::Router;
 use lazuli_shardmap::{Container, MapKind, Partition, Policies, ShardId};
 use lazuli_store::faulty::{Fault, FaultyStore, Plan};
 use lazuli_store::mem::MemStore;
-use lazuli_store::{Error, Result, Store};
+use lazuli_store::{Error, Result, Store, StoreHealth};
 
 /// The real clock, moved forward by hand.
 pub struct TurnedClock {
@@ -90,9 +90,9 @@ impl Plan for FailOnce {
     }
 }
 
-/// A shard that is down or up.
+/// A shard that is down or up, and whose disk is full or not.
 #[derive(Default)]
-pub struct Down(pub std::sync::atomic::AtomicBool);
+pub struct Down(pub std::sync::atomic::AtomicBool, pub Mutex<Option<StoreHealth>>);
 
 impl Plan for Down {
     fn commit(&self) -> Fault {
@@ -101,6 +101,10 @@ impl Plan for Down {
 
     fn is_up(&self) -> bool {
         !self.0.load(Ordering::SeqCst)
+    }
+
+    fn health(&self) -> StoreHealth {
+        self.1.lock().unwrap().clone().unwrap_or(StoreHealth::Well)
     }
 }
 

@@ -27,6 +27,7 @@ use rows::{
 };
 
 pub use rows::SHARD_FORMAT;
+use values::wrong_shard;
 pub use values::{Access, Arrival, Arrived, Garbage, Held, Identity, LocalChange};
 
 /// How often one change is tried while other processes or a faltering store come in between.
@@ -189,7 +190,15 @@ impl LocalMap {
             match self.try_apply(&mut version, change).await {
                 // Another process was faster, or the store lost its answer: what is on disk now decides.
                 Err(error) if may_have_happened(&error) && tries < APPLY_TRIES_MAX => tries += 1,
-                result => return result,
+                result => {
+                    // A store that takes no writes still serves reads, for which the rows must be known.
+                    if self.is_unknown()
+                        && let Ok(found) = self.load().await
+                    {
+                        *version = found;
+                    }
+                    return result;
+                }
             }
         }
     }
@@ -388,10 +397,4 @@ fn may_have_happened(error: &Error) -> bool {
 
 fn unknown() -> Error {
     Error::unavailable("local-map-unknown", "the last change of the local map is not settled yet")
-}
-
-fn wrong_shard(found: Identity, meant: Identity) -> Error {
-    let name = |it: Identity| format!("shard {} of catalog {}", it.shard, it.catalog);
-    let message = format!("the store is {}, not {}", name(found), name(meant));
-    Error::precondition("wrong-shard", message)
 }

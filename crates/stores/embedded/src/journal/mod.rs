@@ -14,7 +14,9 @@
 mod batch;
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+use std::io::{BufReader, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use lazuli_store::{Error, Result};
@@ -26,6 +28,8 @@ use batch::{Batch, Next};
 /// How far the engine's numbering may run ahead between two batches. Flushes and compactions take numbers too.
 const SEQUENCE_STEP_MAX: u64 = 1 << 32;
 const BUFFER_BYTES: usize = 256 * 1024;
+/// A disk is written in pages. No system has larger ones.
+const PAGE_BYTES: u64 = 64 * 1024;
 
 /// What the journals hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,6 +39,8 @@ pub(crate) struct Scan {
     pub(crate) bytes: u64,
     /// Whether the last journal has a torn tail, which must go before the engine sees it.
     pub(crate) torn: Option<Cut>,
+    /// The part of the last journal of which no sync has said that it is on disk.
+    pub(crate) unsynced: Option<(PathBuf, Range<u64>)>,
 }
 
 /// The end of a journal that was cut off, because it was never promised to anyone.
@@ -49,14 +55,17 @@ pub struct Cut {
     pub what: &'static str,
 }
 
-/// Reads all journals in `folder`. `promised` is the last batch that the answered file knows to be on disk.
-pub(crate) fn scan(folder: &Path, marker_key: &[u8], promised: u64) -> Result<Scan> {
+/// Reads all journals in `folder`. `promised` is the last batch that is known to be on disk. Batches after number `end` are
+/// taken for torn.
+pub(crate) fn scan(folder: &Path, marker_key: &[u8], promised: u64, end: u64) -> Result<Scan> {
     let journals = list(folder)?;
     let mut scan = Scan::default();
     let mut last: Option<Batch> = None;
     for (at, path) in journals.iter().enumerate() {
         let io = |error: std::io::Error| from_io(path.display(), &error);
-        let end = read_journal(path, marker_key, &mut scan, &mut last).map_err(io)?;
+        let bounds = Bounds { promised, end };
+        let end = read_journal(path, marker_key, bounds, &mut scan, &mut last).map_err(io)?;
+        scan.unsynced = Some((path.clone(), end.synced..end.offset));
         let Some(what) = end.damage else { continue };
         let lost = match last {
             Some(batch) => Some(batch.marker.number + 1),
@@ -85,16 +94,46 @@ pub(crate) fn scan(folder: &Path, marker_key: &[u8], promised: u64) -> Result<Sc
     }
 }
 
+/// Writes anew what no sync has brought to disk. After a failed sync the system may show bytes that the disk does not have,
+/// and another sync would not write them.
+pub(crate) fn settle(scan: &Scan) -> Result<()> {
+    let Some((path, range)) = &scan.unsynced else { return Ok(()) };
+    let io = |error: std::io::Error| from_io(path.display(), &error);
+    let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(io)?;
+    // The page in which the range begins was written again with it.
+    let mut at = range.start - range.start % PAGE_BYTES;
+    let mut chunk = vec![0; BUFFER_BYTES];
+    while at < range.end {
+        let length = usize::try_from(range.end - at).unwrap_or(BUFFER_BYTES).min(BUFFER_BYTES);
+        let bytes = &mut chunk[..length];
+        let read = file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(bytes));
+        read.and_then(|()| file.seek(SeekFrom::Start(at))).map_err(io)?;
+        file.write_all(bytes).map_err(io)?;
+        at += length as u64;
+    }
+    file.sync_all().map_err(io)
+}
+
 /// Cuts a torn tail off, for good. Its bytes are kept in `aside` until the next cut: nothing that somebody may want to
-/// look at is destroyed.
+/// look at is destroyed, unless the disk has no room to keep it.
 pub(crate) fn cut(cut: &Cut, aside: &Path) -> Result<()> {
     let io = |error: std::io::Error| from_io(cut.file.display(), &error);
-    let mut tail = File::open(&cut.file).map_err(io)?;
-    tail.seek(SeekFrom::Start(cut.offset)).map_err(io)?;
-    let mut kept = File::create(aside).map_err(io)?;
-    std::io::copy(&mut tail, &mut kept).and_then(|_| kept.sync_all()).map_err(io)?;
+    match keep_aside(cut, aside) {
+        Err(error) if matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge) => {
+            let _ = std::fs::remove_file(aside);
+        }
+        kept => kept.map_err(io)?,
+    }
     let file = OpenOptions::new().write(true).open(&cut.file).map_err(io)?;
     file.set_len(cut.offset).and_then(|()| file.sync_all()).map_err(io)
+}
+
+fn keep_aside(cut: &Cut, aside: &Path) -> std::io::Result<()> {
+    let mut tail = File::open(&cut.file)?;
+    tail.seek(SeekFrom::Start(cut.offset))?;
+    let mut kept = File::create(aside)?;
+    std::io::copy(&mut tail, &mut kept)?;
+    kept.sync_all()
 }
 
 fn damaged(path: &Path, offset: u64, what: &str, proof: &str) -> Error {
@@ -128,31 +167,48 @@ fn list(folder: &Path) -> Result<Vec<PathBuf>> {
 /// Where the whole batches of a journal end, and what is wrong with the rest, if anything.
 struct End {
     offset: u64,
+    /// Where those end that are known to be on disk.
+    synced: u64,
     damage: Option<&'static str>,
+}
+
+/// Up to which number batches are known to be on disk, and after which they are not wanted.
+#[derive(Clone, Copy)]
+struct Bounds {
+    promised: u64,
+    end: u64,
 }
 
 fn read_journal(
     path: &Path,
     marker_key: &[u8],
+    bounds: Bounds,
     scan: &mut Scan,
     last: &mut Option<Batch>,
 ) -> std::io::Result<End> {
     let mut source = BufReader::with_capacity(BUFFER_BYTES, File::open(path)?);
-    let mut offset = 0;
+    let (mut offset, mut synced) = (0, 0);
     loop {
         let batch = match batch::read(&mut source, marker_key)? {
             Next::Whole(batch) => batch,
             Next::NoStart => {
                 let empty = is_zero(&mut source)?;
                 let damage = (!empty).then_some("bytes follow where nothing was written");
-                return Ok(End { offset, damage });
+                return Ok(End { offset, synced, damage });
             }
-            Next::Damaged(what) => return Ok(End { offset, damage: Some(what) }),
+            Next::Damaged(what) => return Ok(End { offset, synced, damage: Some(what) }),
         };
         if !follows(&batch, last.as_ref()) {
-            return Ok(End { offset, damage: Some("the batch is not the one that comes next") });
+            let damage = Some("the batch is not the one that comes next");
+            return Ok(End { offset, synced, damage });
+        }
+        if batch.marker.number > bounds.end {
+            return Ok(End { offset, synced, damage: Some("its write failed") });
         }
         offset += batch.bytes;
+        if batch.marker.number <= bounds.promised {
+            synced = offset;
+        }
         scan.bytes += batch.bytes;
         scan.ends = Some((scan.ends.map_or(batch.marker, |(first, _)| first), batch.marker));
         *last = Some(batch);

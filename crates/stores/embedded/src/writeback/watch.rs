@@ -157,7 +157,8 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::open::{Opened, open};
+    use crate::layout::Layout;
+    use crate::open::{Again, Opened, open};
     use crate::settings::Settings;
 
     const MIB: usize = 1024 * 1024;
@@ -243,7 +244,10 @@ mod tests {
     #[test]
     fn tables_of_the_engine_are_asked_for_before_they_are_finished() {
         let folder = tempfile::tempdir().unwrap();
-        let Opened { state, .. } = open(folder.path(), &Settings::default()).unwrap();
+        let layout = Layout::new(folder.path());
+        let lock = std::sync::Arc::new(layout.lock().unwrap());
+        let Opened { state, .. } =
+            open(&layout, &Settings::default(), &lock, Again::default()).unwrap();
         let watched = Watched::new(&state.folder);
         let mut tables = state.keyspaces.data.start_ingestion().unwrap();
         let mut noise = 1u64;

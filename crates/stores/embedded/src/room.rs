@@ -1,0 +1,253 @@
+//! How much space the disk has left, and what is taken when that is little.
+//!
+//! A write that fails half-way costs an engine that is opened anew (see `mend`). So a store stops taking writes while
+//! there still is some space: enough to write out its memtables, to merge tables, and to commit deletions, which is how
+//! space is given back. Where something else fills the disk to its last byte, a file that was set aside is given up.
+
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use lazuli_store::{Error, Intake, Shortage, StoreHealth, Write};
+
+use crate::keyspaces::is_data;
+use crate::layout::Layout;
+use crate::settings::Settings;
+
+/// Below this part of the disk a store is full, within these bounds.
+const LEAST_PART: u64 = 20;
+const LEAST_BYTES_MIN: u64 = 32 * 1024 * 1024;
+const LEAST_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// By how much more there must be before it takes everything again, as a part of the least.
+const BACK_PART: u64 = 4;
+/// With less than this only deletions are taken.
+const SCARCE_BYTES: u64 = 4 * 1024 * 1024;
+/// What a commit may put that touches nothing but the shard's own rows, as the deletion of a container does.
+const OWN_PUT_BYTES_MAX: usize = 16 * 1024;
+/// What is written to see whether the disk takes writes.
+const PROBE_BYTES: usize = 64 * 1024;
+
+pub(crate) struct Room {
+    /// The directory of the store, which exists.
+    root: PathBuf,
+    reserve: PathBuf,
+    reserve_bytes: u64,
+    /// Whether there is a reserve, as far as is known.
+    has_reserve: AtomicBool,
+    is_full: AtomicBool,
+    /// How much must be free, if that does not follow from the size of the disk.
+    least_bytes: AtomicU64,
+}
+
+/// What the disk has.
+#[derive(Clone, Copy)]
+struct Space {
+    free: u64,
+    least: u64,
+}
+
+impl Space {
+    /// So much must be free before everything is taken again.
+    fn back(&self) -> u64 {
+        self.least.saturating_add(self.least / BACK_PART)
+    }
+}
+
+impl Room {
+    pub(crate) fn new(layout: &Layout, settings: &Settings) -> Self {
+        let room = Self {
+            root: layout.root.clone(),
+            reserve: layout.reserve(),
+            reserve_bytes: settings.reserve_bytes,
+            has_reserve: AtomicBool::new(false),
+            is_full: AtomicBool::new(false),
+            least_bytes: AtomicU64::new(0),
+        };
+        let found = fs::metadata(&room.reserve).is_ok_and(|it| it.len() == settings.reserve_bytes);
+        room.has_reserve.store(found, Ordering::Relaxed);
+        room.health();
+        room.tend();
+        room
+    }
+
+    #[cfg(test)]
+    pub(crate) fn set_least(&self, bytes: u64) {
+        self.least_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    fn space(&self) -> Option<Space> {
+        let (free, total) = space_of(&self.root)?;
+        let least = match self.least_bytes.load(Ordering::Relaxed) {
+            0 => (total / LEAST_PART).clamp(LEAST_BYTES_MIN, LEAST_BYTES_MAX),
+            bytes => bytes,
+        };
+        Some(Space { free, least })
+    }
+
+    /// How little there is, as far as the system says.
+    pub(crate) fn shortage(&self) -> Option<Shortage> {
+        match self.health() {
+            StoreHealth::Full(shortage, _) => Some(shortage),
+            StoreHealth::Well | StoreHealth::Failed(_) => None,
+        }
+    }
+
+    /// Whether the disk is full.
+    pub(crate) fn health(&self) -> StoreHealth {
+        let Some(space) = self.space() else { return StoreHealth::Well };
+        let was_full = self.is_full.load(Ordering::Relaxed);
+        let is_full = space.free < if was_full { space.back() } else { space.least };
+        if was_full != is_full {
+            self.is_full.store(is_full, Ordering::Relaxed);
+        }
+        if !is_full {
+            return StoreHealth::Well;
+        }
+        let shortage = if space.free < SCARCE_BYTES { Shortage::Scarce } else { Shortage::Tight };
+        StoreHealth::Full(shortage, self.full(space))
+    }
+
+    fn full(&self, space: Space) -> Error {
+        let message = format!(
+            "the disk of {} is full: {} MiB are free, and until {} MiB are, only deletions are taken",
+            self.root.display(),
+            space.free >> 20,
+            space.back().div_ceil(1 << 20)
+        );
+        Error::unavailable("disk-full", message)
+    }
+
+    /// Refuses writes for which there is no room.
+    pub(crate) fn check(&self, health: &StoreHealth, writes: &[Write]) -> Result<(), Error> {
+        let intake = Intake::of(writes);
+        // Creating and deleting containers is little, and deletions begin with it.
+        let is_small_own =
+            || intake.put_bytes <= OWN_PUT_BYTES_MAX && !writes.iter().any(|it| is_data(it.key()));
+        match health {
+            StoreHealth::Full(Shortage::Tight, _) if is_small_own() => Ok(()),
+            health => health.check(intake),
+        }
+    }
+
+    /// Gives the reserve up where space is nearly used up, and sets it aside again where there is plenty.
+    pub(crate) fn tend(&self) {
+        let Some(space) = self.space() else { return };
+        let has_reserve = self.has_reserve.load(Ordering::Relaxed);
+        if has_reserve && space.free < SCARCE_BYTES {
+            self.release();
+        } else if !has_reserve && space.free >= space.back().saturating_add(self.reserve_bytes) {
+            // Where that does not work the store goes without.
+            let is_there = self.reserve_bytes > 0 && self.set_aside().is_ok();
+            self.has_reserve.store(is_there, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives the reserve up.
+    pub(crate) fn release(&self) {
+        if self.has_reserve.swap(false, Ordering::Relaxed) {
+            let _ = fs::remove_file(&self.reserve);
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn set_aside(&self) -> std::io::Result<()> {
+        use rustix::fs::{FallocateFlags, fallocate};
+        let file =
+            OpenOptions::new().write(true).create(true).truncate(true).open(&self.reserve)?;
+        fallocate(&file, FallocateFlags::empty(), 0, self.reserve_bytes)
+            .map_err(std::io::Error::from)
+            .inspect_err(|_| drop(fs::remove_file(&self.reserve)))
+    }
+
+    /// Elsewhere there is no way to have space set aside without writing it.
+    #[cfg(not(target_os = "linux"))]
+    fn set_aside(&self) -> std::io::Result<()> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+
+    /// Whether the disk takes writes: a little is written, synced, and removed again.
+    pub(crate) fn probe(&self) -> std::io::Result<()> {
+        use std::io::Write as _;
+        let path = self.root.join("probe");
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(&path)?;
+        let written = file.write_all(&[1; PROBE_BYTES]).and_then(|()| file.sync_all());
+        fs::remove_file(&path)?;
+        written
+    }
+}
+
+/// How much of the file system is free to us, and how large it is.
+#[cfg(unix)]
+fn space_of(path: &Path) -> Option<(u64, u64)> {
+    let found = rustix::fs::statvfs(path).ok()?;
+    let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
+    // Some that lie on a network do not know.
+    (found.f_blocks > 0).then(|| (bytes(found.f_bavail), bytes(found.f_blocks)))
+}
+
+#[cfg(not(unix))]
+fn space_of(_: &Path) -> Option<(u64, u64)> {
+    None
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use bytes::Bytes;
+    use lazuli_store::{Result, Store};
+
+    use super::*;
+    use crate::store::EmbeddedStore;
+
+    async fn commit(store: &EmbeddedStore, writes: Vec<Write>) -> Result<()> {
+        store.begin(vec![]).await?.commit(writes).await
+    }
+
+    fn put(key: &'static str, bytes: usize) -> Write {
+        Write::Put(key.into(), vec![7; bytes].into())
+    }
+
+    /// More than any disk has.
+    const ALL: u64 = 1 << 62;
+
+    #[tokio::test]
+    async fn a_full_disk_takes_deletions_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = EmbeddedStore::open(folder.path(), &Settings::default()).unwrap();
+        commit(&store, vec![put("a", 100), put("b", 100)]).await.unwrap();
+        store.room().set_least(ALL);
+        let refused = commit(&store, vec![put("c", 1)]).await.unwrap_err();
+        assert_eq!(refused.code(), "disk-full");
+        assert!(matches!(store.health(), StoreHealth::Full(Shortage::Tight, _)));
+        let large = vec![Write::Delete("b".into()), put("c", 200_000)];
+        assert_eq!(commit(&store, large).await.unwrap_err().code(), "disk-full");
+        let items = (0..3_000)
+            .map(|n| (Bytes::from(format!("load-{n:04}")), Bytes::from([0; 999].to_vec())));
+        let refused = store.ingest(vec![], items.collect()).await.unwrap_err();
+        assert_eq!(refused.code(), "disk-full");
+        commit(&store, vec![Write::Delete("a".into()), put("figures", 60)]).await.unwrap();
+        commit(&store, vec![put("\0\0\0\0own", 60)]).await.unwrap();
+        let view = store.snapshot();
+        assert_eq!(view.get(b"a").await.unwrap(), None);
+        assert!(view.get(b"b").await.unwrap().is_some() && view.get(b"c").await.unwrap().is_none());
+        store.room().set_least(1);
+        assert!(matches!(store.health(), StoreHealth::Well));
+        commit(&store, vec![put("c", 1)]).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_reserve_is_set_aside_given_up_and_set_aside_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = EmbeddedStore::open(folder.path(), &Settings::default()).unwrap();
+        let reserve = folder.path().join("reserve");
+        let length = || fs::metadata(&reserve).map(|it| it.len()).unwrap_or(0);
+        assert_eq!(length(), Settings::default().reserve_bytes);
+        store.room().release();
+        assert_eq!(length(), 0);
+        store.room().tend();
+        assert_eq!(length(), Settings::default().reserve_bytes);
+        store.room().release();
+        store.room().set_least(ALL);
+        store.room().tend();
+        assert_eq!(length(), 0, "there is no room to set anything aside");
+    }
+}

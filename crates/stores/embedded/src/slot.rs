@@ -1,0 +1,97 @@
+//! Where the open engine of a store is found. After a failed write it is closed and opened anew behind the store's
+//! handle (see `mend`): so nobody keeps it but for the length of one operation.
+
+use std::fs::File;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use lazuli_store::{Error, Result, StoreHealth};
+use tokio::sync::Notify;
+
+use crate::room::Room;
+use crate::state::State;
+
+enum Current {
+    Open(Arc<State>),
+    /// It is being opened again, which is over soon.
+    Opening,
+    /// Opening it again has failed, and is tried again.
+    Closed(Error),
+}
+
+pub(crate) struct Slot {
+    current: RwLock<Current>,
+    settled: Notify,
+    /// Why writes fail, while they do.
+    failure: Mutex<Option<Error>>,
+    pub(crate) room: Room,
+    /// Nobody else may open the directory meanwhile.
+    pub(crate) lock: Arc<File>,
+}
+
+impl Slot {
+    pub(crate) fn new(state: Arc<State>, room: Room, lock: Arc<File>) -> Self {
+        let current = RwLock::new(Current::Open(state));
+        Self { current, settled: Notify::new(), failure: Mutex::default(), room, lock }
+    }
+
+    /// The engine; none while it is being opened again.
+    pub(crate) fn now(&self) -> Result<Option<Arc<State>>> {
+        match &*self.current.read().unwrap_or_else(PoisonError::into_inner) {
+            Current::Open(state) => Ok(Some(state.clone())),
+            Current::Opening => Ok(None),
+            Current::Closed(error) => Err(error.clone()),
+        }
+    }
+
+    /// The engine. Waits while it is being opened again.
+    pub(crate) async fn engine(&self) -> Result<Arc<State>> {
+        loop {
+            let mut settled = std::pin::pin!(self.settled.notified());
+            // Whoever asks to be told before looking cannot miss it.
+            settled.as_mut().enable();
+            match self.now()? {
+                Some(state) => return Ok(state),
+                None => settled.await,
+            }
+        }
+    }
+
+    /// Takes the engine out, so that it can be closed. None if it is out.
+    pub(crate) fn take(&self) -> Option<Arc<State>> {
+        match self.set(Current::Opening) {
+            Current::Open(state) => Some(state),
+            Current::Opening | Current::Closed(_) => None,
+        }
+    }
+
+    pub(crate) fn put(&self, state: Arc<State>) {
+        self.set(Current::Open(state));
+        self.settled.notify_waiters();
+    }
+
+    /// Says that it cannot be opened again yet.
+    pub(crate) fn give_up(&self, error: Error) {
+        self.set(Current::Closed(error));
+        self.settled.notify_waiters();
+    }
+
+    fn set(&self, new: Current) -> Current {
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *current, new)
+    }
+
+    fn failure(&self) -> MutexGuard<'_, Option<Error>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_failure(&self, failure: Option<Error>) {
+        *self.failure() = failure;
+    }
+
+    pub(crate) fn health(&self) -> StoreHealth {
+        let failure = self.failure().clone();
+        // One that has just failed is not known here yet.
+        let failure = failure.or_else(|| self.now().ok()??.check().err());
+        failure.map_or_else(|| self.room.health(), StoreHealth::Failed)
+    }
+}
