@@ -111,7 +111,7 @@ fn container_acl() {
         last-modified: <date>
         x-ms-blob-public-access: blob
 
-        <?xml version="1.0" encoding="utf-8"?><SignedIdentifiers><SignedIdentifier><Id>a</Id><AccessPolicy><Start>2030-01-01T00:00:00.0000000Z</Start><Expiry>2030-01-02T00:00:00.0000000Z</Expiry><Permission>r</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>
+        <?xml version="1.0" encoding="utf-8"?><SignedIdentifiers><SignedIdentifier><Id>a</Id><AccessPolicy><Start><time></Start><Expiry><time></Expiry><Permission>r</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>
     "#]],
     );
 }
