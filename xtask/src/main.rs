@@ -5,6 +5,7 @@
 //! ends the processes it started however it ends itself.
 
 mod arguments;
+mod azure_storage;
 mod bench;
 mod chaos;
 mod compare;
@@ -90,7 +91,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "program",
-        usage: "object-store|rclone",
+        usage: "object-store|rclone|azure-storage",
         what: "a program as users have it, on a server of its own",
         run: programs::run,
     },

@@ -11,7 +11,8 @@ use crate::chaos::{self, Fate};
 use crate::conformance::Sdk;
 use crate::workspace::{Workspace, cargo};
 use crate::{
-    Failure, Result, conformance, crash, fuzz, portal, process, programs, sim, tidy, tour,
+    Failure, Result, azure_storage, conformance, crash, fuzz, portal, process, programs, sim, tidy,
+    tour,
 };
 
 /// Seeds that the simulator runs in the test; `cargo xtask sim --seeds N` runs more.
@@ -127,6 +128,11 @@ const STEPS: &[Step] = &[
         name: "rclone",
         proves: "rclone brings a tree of 5,000 files to Blobs and back",
         run: programs::rclone,
+    },
+    Step {
+        name: "azure-storage",
+        proves: "the JavaScript SDK before today's works on Tables, Queues and Blobs",
+        run: azure_storage::run,
     },
     Step {
         name: "portal",

@@ -40,16 +40,21 @@ impl Address {
         Ok(Self { resource: Resource::parse(path)?, target })
     }
 
-    /// The address of a request inside this one, which must be to the same account by the same way.
+    /// The address of a request inside this one, which is to the same account: a path may name the account, by the same
+    /// way, or leave it out. No resource has a slash in it, so that one of another account is none of this one.
     pub(crate) fn inside(&self, path: &str) -> Result<Self> {
-        let rest = self.target.inside(path).ok_or_else(|| Fault::new(Code::InvalidInput))?;
-        Ok(Self { resource: Resource::parse(rest)?, target: self.target.clone() })
+        let resource = match self.target.inside(path) {
+            Some(rest) => Resource::parse(rest)?,
+            None => Resource::parse(path).map_err(|_| Fault::new(Code::InvalidInput))?,
+        };
+        Ok(Self { resource, target: self.target.clone() })
     }
 }
 
 impl Resource {
-    /// The path behind the account, as it was sent.
+    /// The path behind the account, as it was sent. Some clients end it with a slash, which means nothing.
     pub(crate) fn parse(path: &str) -> Result<Self> {
+        let path = path.strip_suffix('/').unwrap_or(path);
         let path = percent_decode(path)?;
         let path = path.trim_start_matches('/');
         let unknown = || Fault::new(Code::InvalidUri);
@@ -137,6 +142,7 @@ mod tests {
         assert_eq!(parse("$batch"), Ok(Resource::Batch));
         assert_eq!(parse("Tables"), Ok(Resource::Tables));
         assert_eq!(parse("Tables()"), Ok(Resource::Tables));
+        assert_eq!(parse("Tables/"), Ok(Resource::Tables));
         assert_eq!(parse("Tables('abc')"), Ok(Resource::Table("abc".into())));
         assert_eq!(parse("Tables(%27abc%27)"), Ok(Resource::Table("abc".into())));
         assert_eq!(parse("/abc"), Ok(Resource::Entities("abc".into())));

@@ -108,6 +108,8 @@ pub(crate) struct Fault {
     pub(crate) code: Code,
     message: Cow<'static, str>,
     retry_after: Option<Duration>,
+    /// The place of the operation in its transaction.
+    position: Option<usize>,
     /// What an operator should know and a client should not.
     cause: Option<String>,
 }
@@ -117,7 +119,7 @@ pub(crate) type Result<T> = std::result::Result<T, Fault>;
 impl Fault {
     pub(crate) fn new(code: Code) -> Self {
         let message = Cow::Borrowed(code.meaning().1);
-        Self { code, message, retry_after: None, cause: None }
+        Self { code, message, retry_after: None, position: None, cause: None }
     }
 
     /// Says something more to the point than the code's own sentence.
@@ -136,7 +138,13 @@ impl Fault {
 
     /// The same refusal, of the operation at this place of a transaction: the service says so in front of the sentence.
     pub(crate) fn at(self, position: usize) -> Self {
-        Self { message: format!("{position}:{}", self.message).into(), ..self }
+        let message = format!("{position}:{}", self.message).into();
+        Self { message, position: Some(position), ..self }
+    }
+
+    /// The place of the operation of a transaction that is refused, if it is one.
+    pub(crate) fn position(&self) -> Option<usize> {
+        self.position
     }
 
     /// Whether it is the server's fault, so that the same request may succeed another time.
@@ -235,10 +243,27 @@ pub(crate) enum ErrorFormat {
 }
 
 impl ErrorFormat {
-    /// XML for who asks for it and not for JSON too.
-    pub(crate) fn parse(accept: &str) -> Self {
-        let accept = accept.to_ascii_lowercase();
-        if accept.contains("xml") && !accept.contains("json") { Self::Xml } else { Self::Json }
+    /// From an `Accept` header or a `$format` parameter: the form that is preferred, and JSON if both are, because that is
+    /// what everything but refusals looks like. None if neither is asked for.
+    pub(crate) fn parse(accept: &str) -> Option<Self> {
+        let (mut json, mut xml) = (0.0, 0.0);
+        for range in accept.split(',') {
+            let mut parts = range.split(';').map(|part| part.trim().to_ascii_lowercase());
+            let media = parts.next().unwrap_or_default();
+            let quality = parts.find_map(|part| part.strip_prefix("q=")?.parse::<f32>().ok());
+            let quality = quality.unwrap_or(1.0);
+            match media.as_str() {
+                "application/json" | "json" => json = quality.max(json),
+                "atom" => xml = quality.max(xml),
+                _ if media.ends_with("xml") => xml = quality.max(xml),
+                _ => {}
+            }
+        }
+        match (json > 0.0, xml > 0.0) {
+            (false, false) => None,
+            _ if xml > json => Some(Self::Xml),
+            _ => Some(Self::Json),
+        }
     }
 }
 

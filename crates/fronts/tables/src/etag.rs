@@ -20,13 +20,14 @@ pub(crate) enum IfMatch {
 const NO_VERSION: Lsn = Lsn::ZERO;
 
 impl IfMatch {
+    /// All ETags of the service are weak: it refuses any other, where one that is weak and not its own matches nothing.
     pub(crate) fn parse(header: &str) -> Result<Self> {
         let text = header.trim();
         if text == "*" {
             return Ok(Self::Any);
         }
-        let quoted = text.strip_prefix("W/").unwrap_or(text);
-        let Some(inner) = quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"')) else {
+        let quoted = text.strip_prefix("W/\"").and_then(|text| text.strip_suffix('"'));
+        let Some(inner) = quoted else {
             return Err(Fault::new(Code::InvalidInput).say("The etag value is not valid."));
         };
         Ok(Self::Version(version(inner).unwrap_or(NO_VERSION)))
@@ -109,15 +110,14 @@ mod tests {
     fn foreign_etags_match_nothing_and_malformed_ones_are_refused() {
         assert_eq!(IfMatch::parse(" * "), Ok(IfMatch::Any));
         for foreign in [
-            "\"0x8D\"",
             "W/\"0x8D\"",
-            "\"\"",
+            "W/\"\"",
             "W/\"datetime'1950-01-01T00:00:00Z'\"",
             "W/\"datetime'2024-01-01T00:00:00.0009999Z'\"",
         ] {
             assert_eq!(IfMatch::parse(foreign), Ok(IfMatch::Version(NO_VERSION)), "{foreign}");
         }
-        for bad in ["", "W/", "\"", "abc", "W/\"abc"] {
+        for bad in ["", "W/", "W/\"", "\"", "abc", "W/\"abc", "\"0x8D\"", "\"\""] {
             assert_eq!(IfMatch::parse(bad).unwrap_err().code, Code::InvalidInput, "{bad}");
         }
     }

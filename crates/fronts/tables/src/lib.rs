@@ -32,7 +32,7 @@ use lazuli_http::auth::bearer::Tokens;
 use lazuli_http::service::Visitor;
 use lazuli_http::storage::{self, Echo, time_text};
 use lazuli_http::uri::Query;
-use lazuli_http::{Body, HeaderMap, Method, Request, Response};
+use lazuli_http::{Body, HeaderMap, HeaderValue, Method, Request, Response};
 use lazuli_shapes::record::Records;
 
 use access::Access;
@@ -79,6 +79,8 @@ struct Call {
     wishes: Wishes,
     /// The request's name, as errors repeat it.
     request_id: Arc<str>,
+    /// The number of a request inside of a batch, by which its answer is known.
+    content_id: Option<HeaderValue>,
     received_ms: u64,
 }
 
@@ -90,16 +92,16 @@ impl Call {
 }
 
 impl Front {
-    async fn answer(&self, request: Request) -> Response {
+    async fn answer(&self, mut request: Request) -> Response {
         let echo = Echo::of(&request);
-        let format = ErrorFormat::parse(request.header("accept").unwrap_or_default());
-        let (received_ms, visitor) = (request.received_ms, Visitor::of(&request));
+        let visitor = Visitor::of(&request);
         let mut account = None;
         let (operation, result) = match self.admit(&request).await {
             Ok((call, operation)) => {
                 account = Some(call.address.target.account.clone());
-                let Request { headers, body, .. } = request;
-                (Some(operation.name()), self.run(&call, operation, &headers, body).await)
+                let body = std::mem::replace(&mut request.body, Body::empty());
+                let name = operation.name();
+                (Some(name), self.run(&call, operation, &request.headers, body).await)
             }
             Err(fault) => (None, Err(fault)),
         };
@@ -107,7 +109,8 @@ impl Front {
             if let Some(cause) = fault.cause() {
                 tracing::error!(request_id = echo.request_id, cause, "a request failed");
             }
-            fault.response(format, &echo.request_id, &time_text(received_ms))
+            let time = time_text(request.received_ms);
+            fault.response(error_format(&request), &echo.request_id, &time)
         });
         response.operation = operation;
         let preflight = operation == Some(Operation::Preflight.name());
@@ -134,12 +137,13 @@ impl Front {
         if address.target.secondary && operation.writes() {
             return Err(Fault::new(Code::InsufficientAccountPermissions));
         }
-        let wishes = match operation.is_xml() {
-            true => Wishes::NONE,
-            false => Wishes::of(head, &query)?,
+        let wishes = match operation.is_json() {
+            true => Wishes::of(head, &query)?,
+            false => Wishes::NONE,
         };
         let (request_id, received_ms) = (request.id.to_string().into(), request.received_ms);
-        Ok((Call { address, access, wishes, request_id, received_ms }, operation))
+        let call = Call { address, access, wishes, request_id, content_id: None, received_ms };
+        Ok((call, operation))
     }
 
     async fn run(
@@ -167,6 +171,7 @@ impl Front {
         match operation {
             Operation::QueryTables(query) => tables::query(self, call, query).await,
             Operation::CreateTable { kind } => tables::create(self, call, kind, body).await,
+            Operation::GetTable { table } => tables::get(self, call, &table).await,
             Operation::DeleteTable { table } => tables::delete(self, call, &table).await,
             Operation::GetEntity { key, select } => {
                 entities::get(self, call, &key, select.as_deref()).await
@@ -186,4 +191,13 @@ impl Front {
             Operation::Preflight => service::preflight(self, call, headers).await,
         }
     }
+}
+
+/// What a refusal of this request looks like. Operations on components answer in XML, so there it is what a client gets
+/// that asks for nothing.
+fn error_format(request: &Request) -> ErrorFormat {
+    let query = Query::parse(&request.query).unwrap_or_default();
+    let head = Head { method: &request.method, headers: &request.headers };
+    let usual = if query.get("comp").is_some() { ErrorFormat::Xml } else { ErrorFormat::Json };
+    head.accept(&query).and_then(ErrorFormat::parse).unwrap_or(usual)
 }

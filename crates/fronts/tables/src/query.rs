@@ -25,7 +25,10 @@ pub(crate) async fn query(
     let name = container(&call.address.target.account, table);
     let most = query.top.unwrap_or(limits.page_items_max);
     let filter = call.access.narrow(query.filter);
-    let plan = Plan::of(filter.as_ref());
+    let plan = match most {
+        0 => Plan::Nothing,
+        _ => Plan::of(filter.as_ref()),
+    };
     let keep = filter.filter(|filter| !plan.is_exact(filter)).map(keep);
     let mut body = response::begin_list(call, table);
     let mut writer = EntityWriter::new(call, table, query.select.as_deref());
@@ -56,7 +59,7 @@ pub(crate) async fn query(
         }
     }
     let answer = response::json(StatusCode::OK, call, response::end_list(body));
-    Ok(match next {
+    Ok(match next.filter(|_| most > 0) {
         Some((partition_key, row_key)) => answer
             .with("x-ms-continuation-nextpartitionkey", token::write(&partition_key))
             .with("x-ms-continuation-nextrowkey", token::write(&row_key)),

@@ -29,6 +29,14 @@ impl<'a> Head<'a> {
     fn header(self, name: &str) -> Option<&'a str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
+
+    /// The media types that the client asks for: `$format` comes before the header.
+    pub(crate) fn accept<'q>(self, query: &'q Query<'_>) -> Option<&'q str>
+    where
+        'a: 'q,
+    {
+        query.get("$format").or_else(|| self.header("accept"))
+    }
 }
 
 /// Every operation of the service. `operations.toml` has one row for each name.
@@ -36,6 +44,7 @@ impl<'a> Head<'a> {
 pub(crate) enum Operation {
     QueryTables(TableQuery),
     CreateTable { kind: MapKind },
+    GetTable { table: String },
     DeleteTable { table: String },
     GetTableAcl { table: String },
     SetTableAcl { table: String },
@@ -88,7 +97,7 @@ impl Wishes {
     pub(crate) const NONE: Self = Self { metadata: Metadata::Minimal, content: None };
 
     pub(crate) fn of(head: Head<'_>, query: &Query<'_>) -> Result<Self> {
-        let accept = query.get("$format").or_else(|| head.header("accept")).unwrap_or("*/*");
+        let accept = head.accept(query).unwrap_or("*/*");
         let content = match head.header("prefer").map(str::trim) {
             Some("return-no-content") => Some(false),
             Some("return-content") => Some(true),
@@ -130,6 +139,7 @@ impl Operation {
             }
             ("GET", Resource::Tables, None) => Ok(Self::QueryTables(table_query(query, limits)?)),
             ("POST", Resource::Tables, None) => Ok(Self::CreateTable { kind: kind(head)? }),
+            ("GET", Resource::Table(table), None) => Ok(Self::GetTable { table }),
             ("DELETE", Resource::Table(table), None) => Ok(Self::DeleteTable { table }),
             ("GET", Resource::Entities(table), None) => {
                 check_table(&table)?;
@@ -151,6 +161,7 @@ impl Operation {
         match self {
             Self::QueryTables(_) => "QueryTables",
             Self::CreateTable { .. } => "CreateTable",
+            Self::GetTable { .. } => "GetTable",
             Self::DeleteTable { .. } => "DeleteTable",
             Self::GetTableAcl { .. } => "GetTableAcl",
             Self::SetTableAcl { .. } => "SetTableAcl",
@@ -172,7 +183,7 @@ impl Operation {
             Self::Preflight => Need::Any('s', ""),
             Self::GetServiceProperties | Self::GetServiceStats => Need::All('s', "r"),
             Self::SetServiceProperties => Need::All('s', "w"),
-            Self::QueryTables(_) => Need::All('c', "l"),
+            Self::QueryTables(_) | Self::GetTable { .. } => Need::All('c', "l"),
             Self::CreateTable { .. } => Need::Any('c', "cw"),
             Self::DeleteTable { .. } => Need::All('c', "d"),
             Self::GetEntity { .. } | Self::QueryEntities { .. } => Need::All('o', "r"),
@@ -182,9 +193,10 @@ impl Operation {
         }
     }
 
-    /// Whether it speaks XML, whatever the client says of JSON.
-    pub(crate) fn is_xml(&self) -> bool {
-        matches!(
+    /// Whether it answers in JSON, of which the client must say that it takes it. A batch is `multipart/mixed` whatever
+    /// the client asks for, and each of its parts asks for itself; the rest is XML.
+    pub(crate) fn is_json(&self) -> bool {
+        !matches!(
             self,
             Self::GetTableAcl { .. }
                 | Self::SetTableAcl { .. }
@@ -192,6 +204,7 @@ impl Operation {
                 | Self::SetServiceProperties
                 | Self::GetServiceStats
                 | Self::Preflight
+                | Self::EntityGroupTransaction { .. }
         )
     }
 
@@ -199,6 +212,7 @@ impl Operation {
     pub(crate) fn writes(&self) -> bool {
         match self {
             Self::QueryTables(_)
+            | Self::GetTable { .. }
             | Self::GetTableAcl { .. }
             | Self::GetServiceProperties
             | Self::GetServiceStats
@@ -322,7 +336,7 @@ fn filter(query: &Query<'_>) -> Result<Option<Filter>> {
 fn top(query: &Query<'_>, limits: &Limits) -> Result<Option<usize>> {
     let Some(text) = query.get("$top") else { return Ok(None) };
     match text.trim().parse() {
-        Ok(top) if (1..=limits.page_items_max).contains(&top) => Ok(Some(top)),
+        Ok(top) if (0..=limits.page_items_max).contains(&top) => Ok(Some(top)),
         _ => Err(Fault::new(Code::InvalidInput)),
     }
 }
@@ -351,7 +365,7 @@ mod tests {
     fn operations_toml_names_every_operation() {
         let table: toml::Table = include_str!("../operations.toml").parse().unwrap();
         let rows = table["operation"].as_array().unwrap();
-        assert_eq!(rows.len(), 18);
+        assert_eq!(rows.len(), 19);
         for row in rows {
             let text = |field: &str| row[field].as_str().unwrap();
             let path = text("path").replace("{table}", "People").replace("{any}", "Tables");

@@ -1,24 +1,26 @@
 //! Entity group transactions: up to a hundred changes of one partition key, all made or none.
 //!
 //! The body is `multipart/mixed` with one part: a change set, which is `multipart/mixed` again with one request in each
-//! part, or a single request that reads one entity. The answer has the same form and is 202 even where a change is
-//! refused; the refusal inside names the change by its place. Only what no change is to blame for is refused as a whole.
+//! part, or a single query. The answer has the same form and is 202 even where a change is refused; the refusal inside
+//! names the change by its place. Only what no change is to blame for is refused as a whole.
 
 use std::collections::BTreeSet;
 
 use lazuli_http::multipart::{self, MultipartError, Part};
 use lazuli_http::uri::Query;
-use lazuli_http::{Response, StatusCode};
+use lazuli_http::{HeaderValue, Response, StatusCode};
 
 use crate::entities::{self, Change};
 use crate::error::{Code, ErrorFormat, Fault, Result};
 use crate::limits::Limits;
 use crate::request::{Head, Operation, Wishes};
 use crate::tables::container;
-use crate::{Call, Front};
+use crate::{Call, Front, query};
 
 /// What an answer that brings nothing along takes, by and large.
 const ANSWER_BYTES: usize = 512;
+/// By which answers are known to the clients that number their requests.
+const CONTENT_ID: &str = "content-id";
 
 pub(crate) async fn run(
     front: &Front,
@@ -31,12 +33,17 @@ pub(crate) async fn run(
     match multipart::boundary(part.header("content-type").unwrap_or_default()) {
         Ok(boundary) => {
             let made = change_set(front, call, boundary, part.body).await;
-            let answers = inside(call, made)?;
+            let most = front.limits.transaction_operations_max;
+            let refused = |fault: &Fault| {
+                let parts = multipart::parts(part.body, boundary, most).unwrap_or_default();
+                refusal(call, fault, fault.position().and_then(|position| parts.get(position)))
+            };
+            let answers = inside(made, refused)?;
             Ok(answer(call, answers, true).await)
         }
         Err(_) => {
             let read = read(front, call, part).await.map(|response| vec![response]);
-            let answers = inside(call, read)?;
+            let answers = inside(read, |fault| refusal(call, fault, Some(part)))?;
             Ok(answer(call, answers, false).await)
         }
     }
@@ -59,7 +66,11 @@ async fn change_set(
         .write_all(&table, &partition_key, steps)
         .await
         .map_err(|error| entities::refused(&error).at(error.position().unwrap_or(0)))?;
-    changes.into_iter().map(|(call, change)| change.answer(&call, version)).collect()
+    let answers = changes.into_iter().map(|(call, change)| {
+        let response = change.answer(&call, version)?;
+        Ok(numbered(response, call.content_id))
+    });
+    answers.collect()
 }
 
 /// What the parts of a change set ask for: changes of one partition key of one table, each of another row.
@@ -114,13 +125,17 @@ fn change(limits: &Limits, call: &Call, part: &Part<'_>) -> Result<(Call, Change
 /// A single query outside of a change set.
 async fn read(front: &Front, call: &Call, part: &Part<'_>) -> Result<Response> {
     let (call, operation, _) = operation(&front.limits, call, part)?;
-    match operation {
+    let response = match operation {
         Operation::GetEntity { key, select } => {
             entities::get(front, &call, &key, select.as_deref()).await
         }
+        Operation::QueryEntities { table, query } => {
+            query::query(front, &call, &table, query).await
+        }
         _ => Err(Fault::new(Code::InvalidInput)
-            .say("A batch holds one change set, or a single query by both keys.")),
-    }
+            .say("A batch holds one change set, or a single query of entities.")),
+    };
+    Ok(numbered(response?, call.content_id))
 }
 
 /// What one part asks for: read as if it had been sent by itself, to the same account.
@@ -137,17 +152,42 @@ fn operation<'a>(
     call.access.check(&operation)?;
     let wishes = Wishes::of(head, &query)?;
     let (access, request_id) = (call.access.clone(), call.request_id.clone());
-    let call = Call { address, access, wishes, request_id, received_ms: call.received_ms };
+    let content_id = request.headers.get(CONTENT_ID).cloned();
+    let received_ms = call.received_ms;
+    let call = Call { address, access, wishes, request_id, content_id, received_ms };
     Ok((call, operation, request.body))
 }
 
 /// Refusals are answers too, but for those that are worth trying again: clients look for them outside.
-fn inside(call: &Call, made: Result<Vec<Response>>) -> Result<Vec<Response>> {
+fn inside(
+    made: Result<Vec<Response>>,
+    refused: impl FnOnce(&Fault) -> Response,
+) -> Result<Vec<Response>> {
     match made {
-        Err(fault) if !fault.is_ours() => {
-            Ok(vec![fault.response(ErrorFormat::Json, &call.request_id, &call.time())])
-        }
+        Err(fault) if !fault.is_ours() => Ok(vec![refused(&fault)]),
         made => made,
+    }
+}
+
+/// The refusal of a part, in the form that the part asks for.
+fn refusal(call: &Call, fault: &Fault, part: Option<&Part<'_>>) -> Response {
+    let request = part.and_then(|part| multipart::request(part).ok());
+    let (mut format, mut number) = (None, None);
+    if let Some(request) = &request {
+        let query = Query::parse(request.uri.query().unwrap_or_default()).unwrap_or_default();
+        let head = Head { method: &request.method, headers: &request.headers };
+        format = head.accept(&query).and_then(ErrorFormat::parse);
+        number = request.headers.get(CONTENT_ID).cloned();
+    }
+    let format = format.unwrap_or(ErrorFormat::Json);
+    numbered(fault.response(format, &call.request_id, &call.time()), number)
+}
+
+/// The answer to a request that may have had a number.
+fn numbered(response: Response, number: Option<HeaderValue>) -> Response {
+    match number.as_ref().and_then(|number| number.to_str().ok()) {
+        Some(number) => response.with(CONTENT_ID, number),
+        None => response,
     }
 }
 

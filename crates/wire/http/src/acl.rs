@@ -2,7 +2,7 @@
 //!
 //! A shared access signature may name a policy instead of carrying its own terms, so that it can be taken back.
 
-use crate::date;
+use crate::date::{self, Fraction};
 use crate::xml::{self, Element};
 
 /// The most policies of one list.
@@ -57,10 +57,18 @@ fn policy(element: &Element) -> Result<StoredPolicy, AclError> {
     let term = |name: &str| terms.and_then(|terms| terms.child_text(name)).map(str::to_owned);
     Ok(StoredPolicy {
         id: element.child_text("Id").unwrap_or_default().to_owned(),
-        start: term("Start"),
-        expiry: term("Expiry"),
+        start: term("Start").map(full),
+        expiry: term("Expiry").map(full),
         permissions: term("Permission"),
     })
+}
+
+/// A time in the one form in which the services give it back. They take shorter ones, and clients read only this one.
+fn full(time: String) -> String {
+    match date::parse_iso8601(&time) {
+        Some(ticks) => date::format_iso8601(ticks, Fraction::Seven),
+        None => time,
+    }
 }
 
 fn is_valid(policy: &StoredPolicy, letters: &str) -> bool {
@@ -114,6 +122,16 @@ mod tests {
         let list = vec![policy("one"), StoredPolicy { id: "<two>".into(), ..Default::default() }];
         assert_eq!(read(write(&list).as_bytes(), "raud"), Ok(list));
         assert_eq!(read(b" ", "raud"), Ok(vec![]));
+    }
+
+    #[test]
+    fn times_come_back_whole() {
+        for short in
+            ["2030-01-01", "2030-01-01T00:00Z", "2030-01-01T00:00:00Z", "2030-01-01T01:00+01:00"]
+        {
+            let sent = StoredPolicy { expiry: Some(short.into()), ..policy("a") };
+            assert_eq!(read(write(&[sent]).as_bytes(), "raud"), Ok(vec![policy("a")]), "{short}");
+        }
     }
 
     #[test]

@@ -165,6 +165,7 @@ pub async fn write_response(out: &mut Vec<u8>, boundary: &str, response: Respons
 fn write_name(out: &mut Vec<u8>, name: &str) {
     match name {
         "etag" => out.extend_from_slice(b"ETag"),
+        "content-id" => out.extend_from_slice(b"Content-ID"),
         "dataserviceid" => out.extend_from_slice(b"DataServiceId"),
         _ if name.starts_with("x-ms-") => out.extend_from_slice(name.as_bytes()),
         _ => {

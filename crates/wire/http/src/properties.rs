@@ -156,11 +156,11 @@ fn metrics(section: &Element) -> Result<Metrics, PropertiesError> {
     })
 }
 
-/// Nothing is "no", because clients leave out what is off.
+/// Nothing is "no", because clients leave out what is off. Python's older SDKs write `True` and `False`.
 pub fn flag(section: &Element, name: &str) -> Result<bool, PropertiesError> {
     match section.child_text(name) {
-        None | Some("false") => Ok(false),
-        Some("true") => Ok(true),
+        None | Some("false" | "False") => Ok(false),
+        Some("true" | "True") => Ok(true),
         Some(_) => Err(PropertiesError::BadValue),
     }
 }
@@ -241,6 +241,14 @@ mod tests {
     fn sections_that_are_left_out_stay() {
         let change = b"<StorageServiceProperties><Cors/></StorageServiceProperties>";
         assert_eq!(some().changed_by(change), Ok(Properties { cors: vec![], ..some() }));
+    }
+
+    #[test]
+    fn flags_may_be_written_as_python_does() {
+        let change = b"<StorageServiceProperties><Logging><Version>1.0</Version><Read>True</Read>\
+            <Write>False</Write></Logging></StorageServiceProperties>";
+        let changed = Properties::default().changed_by(change).unwrap();
+        assert_eq!((changed.logging.read, changed.logging.write), (true, false));
     }
 
     #[test]

@@ -97,6 +97,12 @@ impl Records {
         Ok(titled.collect())
     }
 
+    /// How people wrote the name of a container; fails with `NotFound` if there is none.
+    pub async fn title(&self, name: &str) -> Result<String> {
+        let title = self.engine.attribute(name, TITLE).await?;
+        Ok(title.unwrap_or_else(|| name.to_owned()))
+    }
+
     /// What a front keeps about a container under this name; fails with `NotFound` if there is no container.
     pub async fn attribute(&self, name: &str, attribute: &str) -> Result<Option<String>> {
         self.engine.attribute(name, attribute).await

@@ -99,8 +99,9 @@ fn create_container() {
 #[test]
 fn container_acl() {
     let server = with_container();
-    let body = "<SignedIdentifiers><SignedIdentifier><Id>a</Id><AccessPolicy><Permission>r\
-                </Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>";
+    let body = "<SignedIdentifiers><SignedIdentifier><Id>a</Id><AccessPolicy><Start>2030-01-01\
+                </Start><Expiry>2030-01-02T00:00:00Z</Expiry><Permission>r</Permission>\
+                </AccessPolicy></SignedIdentifier></SignedIdentifiers>";
     let set = "PUT /dev/con?restype=container&comp=acl\nx-ms-blob-public-access: blob";
     server.done(&format!("{set}\n\n{body}"));
     check(
@@ -113,7 +114,7 @@ fn container_acl() {
         last-modified: <date>
         x-ms-blob-public-access: blob
 
-        <?xml version="1.0" encoding="utf-8"?><SignedIdentifiers><SignedIdentifier><Id>a</Id><AccessPolicy><Permission>r</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>
+        <?xml version="1.0" encoding="utf-8"?><SignedIdentifiers><SignedIdentifier><Id>a</Id><AccessPolicy><Start><time></Start><Expiry><time></Expiry><Permission>r</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>
     "#]],
     );
 }

@@ -202,7 +202,8 @@ fn call() -> Call {
     let request = request(Method::POST, "/dev/$batch", "", &[]);
     let address = Address::of(&request, &Accounts::new()).expect("the path names an account");
     let request_id = request.id.to_string().into();
-    Call { address, access: Access::Owner, wishes: Wishes::NONE, request_id, received_ms: 0 }
+    let (access, wishes) = (Access::Owner, Wishes::NONE);
+    Call { address, access, wishes, request_id, content_id: None, received_ms: 0 }
 }
 
 fn request(method: Method, path: &str, query: &str, headers: &[(&str, &str)]) -> Request {

@@ -9,14 +9,14 @@ const VERSION: &str = "2019-02-02";
 /// A time after that of all requests.
 const LATER: &str = "2030-01-01T00:00:00Z";
 
-fn account(permissions: &str, types: &str) -> String {
+pub(crate) fn account(permissions: &str, types: &str) -> String {
     let parameters = format!("sv={VERSION}&ss=t&srt={types}&sp={permissions}&se={LATER}");
     let text = format!("dev\n{permissions}\nt\n{types}\n\n{LATER}\n\n\n{VERSION}\n");
     shared_access(&parameters, &text)
 }
 
 /// A signature for the table People: permissions, the name of a policy, and a range of keys.
-fn table(permissions: &str, policy: &str, range: [&str; 4]) -> String {
+pub(crate) fn table(permissions: &str, policy: &str, range: [&str; 4]) -> String {
     let expiry = if policy.is_empty() { LATER } else { "" };
     let mut parameters = format!("sv={VERSION}&tn=People");
     let names = ["sp", "se", "si", "spk", "srk", "epk", "erk"];
@@ -160,7 +160,7 @@ fn stored_policies_are_kept_and_can_be_taken_back() {
         200 OK
         content-type: application/xml
 
-        <?xml version="1.0" encoding="utf-8"?><SignedIdentifiers><SignedIdentifier><Id>readers</Id><AccessPolicy><Expiry>2030-01-01T00:00:00Z</Expiry><Permission>r</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>
+        <?xml version="1.0" encoding="utf-8"?><SignedIdentifiers><SignedIdentifier><Id>readers</Id><AccessPolicy><Expiry><time></Expiry><Permission>r</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>
     "#]],
     );
     let signature = table("", "readers", [""; 4]);

@@ -6,6 +6,7 @@
 
 mod access;
 mod limits;
+mod older_clients;
 mod raw;
 mod service;
 mod transactions;

@@ -110,6 +110,7 @@ fn typed<'a>(name: &str, raw: &Raw<'a>, kind: Option<EdmType>) -> Result<Value<'
         None => inferred(raw),
         Some(EdmType::Boolean) => match raw {
             Raw::Boolean(value) => Some(Value::Boolean(*value)),
+            Raw::Text(text) => boolean(text).map(Value::Boolean),
             _ => None,
         },
         Some(EdmType::String) => match raw {
@@ -146,6 +147,15 @@ fn inferred<'a>(raw: &Raw<'a>) -> Option<Value<'a>> {
         Raw::Float(value) => Value::Double(*value),
         Raw::Text(text) => Value::String(text.clone()),
     })
+}
+
+/// `true` or `false` in whatever case: clients take it from command lines and other languages.
+fn boolean(text: &str) -> Option<bool> {
+    match text {
+        _ if text.eq_ignore_ascii_case("true") => Some(true),
+        _ if text.eq_ignore_ascii_case("false") => Some(false),
+        _ => None,
+    }
 }
 
 fn text<'t>(raw: &'t Raw<'_>) -> Option<&'t str> {

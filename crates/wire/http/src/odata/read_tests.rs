@@ -34,11 +34,14 @@ fn a_note_says_the_type_wherever_it_stands() {
     assert_eq!(with("Edm.DateTime", "\"1970-01-01T00:00:01Z\"").unwrap(), "DateTime(10000000)");
     assert!(with("Edm.Guid", "\"c9da6455-213d-42c9-9a79-3e9149a57833\"").is_ok());
     assert!(with("Edm.String", "\"x\"").is_ok());
+    assert_eq!(with("Edm.Boolean", "\"true\"").unwrap(), "Boolean(true)");
+    assert_eq!(with("Edm.Boolean", "\"False\"").unwrap(), "Boolean(false)");
     let wrong = Err(JsonError::WrongValue("A".into()));
     for (kind, value) in [
         ("Edm.Int32", "2147483648"),
         ("Edm.Int64", "\"1.5\""),
-        ("Edm.Boolean", "\"true\""),
+        ("Edm.Boolean", "\"maybe\""),
+        ("Edm.Boolean", "1"),
         ("Edm.Guid", "\"x\""),
         ("Edm.Binary", "\"?\""),
         ("Edm.String", "1"),
