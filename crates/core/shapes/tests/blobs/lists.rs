@@ -98,7 +98,7 @@ async fn past_states_are_listed_before_the_current_one_where_they_are_asked_for(
             snapshots,
             versions,
             deleted,
-            uncommitted: false,
+            ..Include::default()
         };
         for most in 1..=8 {
             let with = |include| list(&world, options("", None, include, most));
