@@ -132,7 +132,8 @@ pub struct BlobRecord {
     pub deleted: Option<Deleted>,
     /// Of page blobs.
     pub sequence_number: u64,
-    /// Of page blobs: pieces that were there at this time must be kept for older states.
+    /// Of a past state: when it stopped being the current one. Of the current state of a page blob: pieces that were there
+    /// at this time must be kept for older states.
     pub(super) kept_until: Lsn,
     /// Of append blobs.
     pub append_blocks: u32,

@@ -131,7 +131,7 @@ async fn a_blob_in_the_archive_is_neither_read_nor_written_until_it_is_out() {
     assert_eq!(record.tier.unwrap().rehydration.unwrap().to, Tier::Hot);
     assert_eq!(world.get("x").await.unwrap_err().code(), codes::BLOB_BEING_REHYDRATED);
     assert_eq!(tier(Tier::Cool).await.unwrap_err().code(), codes::BLOB_BEING_REHYDRATED);
-    assert_eq!(tier(Tier::Premium(4)).await.unwrap_err().code(), codes::TIER_NOT_ALLOWED);
+    assert_eq!(tier(Tier::Premium(4)).await.unwrap_err().code(), codes::TIER_NOT_OF_TYPE);
 }
 
 #[tokio::test]
