@@ -15,8 +15,17 @@ const ROUNDS: u64 = 20;
 const LOADS: &[(&str, &str)] =
     &[("blobs", "crash-blobs"), ("queues", "crash-queues"), ("tables", "crash")];
 
+/// The trial of a disk that gets full, which is no load with rounds.
+const DISK_FULL: &str = "disk-full";
+
 pub(crate) fn run(mut arguments: Arguments) -> Result {
     let front = arguments.word().unwrap_or("tables".to_owned());
+    if front == DISK_FULL {
+        arguments.finish()?;
+        let test =
+            ["test", "-p", "lazuli", "--test", "full_disk", "--", "--ignored", "--nocapture"];
+        return process::run(Command::new("cargo").args(test));
+    }
     let count = arguments.number("--rounds")?.unwrap_or(ROUNDS);
     arguments.finish()?;
     rounds(&front, count)
@@ -25,7 +34,8 @@ pub(crate) fn run(mut arguments: Arguments) -> Result {
 pub(crate) fn rounds(front: &str, count: u64) -> Result {
     let Some((_, program)) = LOADS.iter().find(|(name, _)| *name == front) else {
         let fronts: Vec<&str> = LOADS.iter().map(|(name, _)| *name).collect();
-        return Err(Failure::Usage(format!("the fronts are: {}", fronts.join(", "))));
+        let fronts = fronts.join(", ");
+        return Err(Failure::Usage(format!("say {DISK_FULL}, or one of the fronts: {fronts}")));
     };
     let workspace = Workspace::load()?;
     let server = workspace.program("lazuli")?;

@@ -127,7 +127,8 @@ pub(crate) fn fact(name: &str, value: Markup) -> Markup {
 /// The state of a partition or a shard.
 pub(crate) fn state(word: &str) -> Markup {
     let good = word == "online";
-    html! { span.state.good[good].bad[word == "offline" || word == "down"] { (word) } }
+    let bad = ["offline", "down", "full", "failed"].contains(&word);
+    html! { span.state.good[good].bad[bad] { (word) } }
 }
 
 /// How much a part is of the whole, for the eye alone: the figure stands beside it.

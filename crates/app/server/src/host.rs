@@ -11,11 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use lazuli_engine::{Engine, Shards};
 use lazuli_shardmap::local::{Identity, LocalMap};
 use lazuli_shardmap::{Shard, ShardId};
-use lazuli_store::{Error, Result, Store};
-use lazuli_store_embedded::{EmbeddedStore, Settings as StoreSettings};
+use lazuli_store::{Error, Result, Store, StoreHealth};
+use lazuli_store_embedded::{EmbeddedStore, Settings as StoreSettings, Unsure};
 
 use crate::failure;
 use crate::folder::write_atomically;
+use crate::health::Unhealthy;
 
 /// The end of the name of a folder whose shard was removed.
 const REMOVED: &str = ".removed";
@@ -31,6 +32,8 @@ pub(crate) struct Host {
     catalog: Arc<EmbeddedStore>,
     stores: Mutex<BTreeMap<ShardId, Arc<EmbeddedStore>>>,
     down: Mutex<BTreeMap<ShardId, Error>>,
+    /// What shards are called that were to be opened.
+    names: Mutex<BTreeMap<ShardId, String>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -43,8 +46,17 @@ pub(crate) async fn open_store(path: &Path, settings: &StoreSettings) -> Result<
     let (folder, settings) = (path.to_owned(), settings.clone());
     let opening = tokio::task::spawn_blocking(move || EmbeddedStore::open(folder, &settings));
     let store = opening.await.map_err(|error| Error::internal("store-panicked", error))??;
-    if let Some(cut) = &store.recovery().cut {
+    let recovery = store.recovery();
+    if let Some(cut) = &recovery.cut {
         tracing::info!(folder = %path.display(), ?cut, "cut off what a crash left half written");
+    }
+    if let Some(unsure) = &recovery.unsure {
+        let Unsure { what, journal, offset, commit } = unsure;
+        tracing::warn!(
+            folder = %path.display(), journal = %journal.display(), offset, commit,
+            "the file lazuli.answered {what}: what was answered from this commit on may be lost, \
+             and whether anything was cannot be told"
+        );
     }
     Ok(store)
 }
@@ -56,8 +68,8 @@ impl Host {
         engine: Arc<Engine>,
         catalog: Arc<EmbeddedStore>,
     ) -> Self {
-        let (stores, down) = (Mutex::default(), Mutex::default());
-        Self { folder, settings, engine, catalog, stores, down }
+        let (stores, down, names) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { folder, settings, engine, catalog, stores, down, names }
     }
 
     /// The shards in use.
@@ -80,6 +92,7 @@ impl Host {
 
     /// Opens one shard and takes it into use.
     pub(crate) async fn open(&self, shard: &Shard) -> Result<()> {
+        lock(&self.names).insert(shard.id, shard.name.clone());
         let opened = self.attach(shard).await;
         match &opened {
             Ok(()) => lock(&self.down).remove(&shard.id),
@@ -134,6 +147,7 @@ impl Host {
         self.live().retire(shard.id);
         lock(&self.down).remove(&shard.id);
         lock(&self.stores).remove(&shard.id);
+        lock(&self.names).remove(&shard.id);
         self.put_aside(&shard.location, shard.id)?;
         // One that stays does no harm: at the next start there is no folder to put aside.
         let _ = std::fs::remove_file(self.removal(&shard.location, shard.id));
@@ -155,6 +169,31 @@ impl Host {
     /// Why a shard is down; none if it is in use.
     pub(crate) fn why_down(&self, id: ShardId) -> Option<Error> {
         lock(&self.down).get(&id).cloned()
+    }
+
+    /// The stores that do not take everything at the moment.
+    pub(crate) fn unhealthy(&self) -> Vec<Unhealthy> {
+        let mut found = Vec::new();
+        let mut note = |store: &str, state, reason: &Error| {
+            found.push(Unhealthy { store: store.to_owned(), state, reason: reason.to_string() });
+        };
+        let mut look = |name: &str, health: &StoreHealth| {
+            if let Some(reason) = health.reason() {
+                note(name, health.name(), reason);
+            }
+        };
+        look("catalog", &self.catalog.health());
+        let names = lock(&self.names).clone();
+        let name = |id: &ShardId| names.get(id).cloned().unwrap_or_else(|| id.to_string());
+        let stores = lock(&self.stores).clone();
+        stores.iter().for_each(|(id, store)| look(&name(id), &store.health()));
+        lock(&self.down).iter().for_each(|(id, error)| note(&name(id), "down", error));
+        found
+    }
+
+    /// The names of all stores.
+    pub(crate) fn store_names(&self) -> Vec<String> {
+        ["catalog".to_owned()].into_iter().chain(lock(&self.names).values().cloned()).collect()
     }
 
     pub(crate) fn store(&self, id: ShardId) -> Option<Arc<EmbeddedStore>> {

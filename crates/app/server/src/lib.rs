@@ -16,6 +16,7 @@ pub mod failure;
 pub mod folder;
 mod fronts;
 pub mod fsck;
+mod health;
 mod host;
 mod keeper;
 pub mod logging;

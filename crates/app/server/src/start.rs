@@ -28,7 +28,7 @@ use crate::registry::Registry;
 use crate::restores::Restores;
 use crate::running::Running;
 use crate::settings::{Settings, TlsMode};
-use crate::{sampler, tls, token};
+use crate::{health, sampler, tls, token};
 
 /// Connections of the admin API at the same time.
 const ADMIN_CONNECTIONS_MAX: usize = 64;
@@ -100,6 +100,7 @@ impl Server {
         let mut beside = vec![
             keeper.start(settings.blob_collect_interval),
             sampler::start(running.history.clone()),
+            health::watch(running.host.clone()),
         ];
         if settings.balance.automatic {
             beside.push(running.balancer.clone().start());

@@ -43,7 +43,7 @@ mod writeback;
 
 pub use journal::Cut;
 pub use layout::FORMAT;
-pub use open::Recovery;
+pub use open::{Recovery, Unsure};
 pub use settings::{Durability, JOURNAL_BYTES_LEAST, RELAXED_SYNC_MS_MAX, Settings};
 pub use store::EmbeddedStore;
 pub use verify::{Damage, Verification};

@@ -94,6 +94,25 @@ pub(crate) struct Answered {
 
 const ANSWERED_BYTES: usize = 16;
 
+/// What the answered file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Promise {
+    /// This batch, and all before it, were on disk.
+    Known(u64),
+    Missing,
+    Damaged,
+}
+
+impl Promise {
+    /// The last batch that was on disk for certain.
+    pub(crate) fn number(self) -> u64 {
+        match self {
+            Self::Known(number) => number,
+            Self::Missing | Self::Damaged => 0,
+        }
+    }
+}
+
 impl Answered {
     pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
         let file =
@@ -101,15 +120,18 @@ impl Answered {
         Ok(Self { file })
     }
 
-    /// The number last written; 0 if there is none that can be trusted.
-    pub(crate) fn read(path: &Path) -> std::io::Result<u64> {
+    /// What was last written.
+    pub(crate) fn read(path: &Path) -> std::io::Result<Promise> {
         let mut bytes = [0; ANSWERED_BYTES];
         let read = File::open(path).and_then(|mut file| file.read_exact(&mut bytes));
         match read {
-            Ok(()) if u64_at(&bytes, 8) == xxh3_64(&bytes[..8]) => Ok(u64_at(&bytes, 0)),
-            Ok(()) => Ok(0),
+            Ok(()) if u64_at(&bytes, 8) == xxh3_64(&bytes[..8]) => {
+                Ok(Promise::Known(u64_at(&bytes, 0)))
+            }
+            Ok(()) => Ok(Promise::Damaged),
             Err(error) => match error.kind() {
-                std::io::ErrorKind::NotFound | std::io::ErrorKind::UnexpectedEof => Ok(0),
+                std::io::ErrorKind::NotFound => Ok(Promise::Missing),
+                std::io::ErrorKind::UnexpectedEof => Ok(Promise::Damaged),
                 _ => Err(error),
             },
         }
@@ -146,17 +168,18 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_answered_file_counts_as_none() {
+    fn a_damaged_answered_file_counts_as_none_and_is_told_from_one_that_is_missing() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("answered");
-        assert_eq!(Answered::read(&path).unwrap(), 0);
+        assert_eq!(Answered::read(&path).unwrap(), Promise::Missing);
         Answered::open(&path).unwrap().write(77).unwrap();
-        assert_eq!(Answered::read(&path).unwrap(), 77);
+        assert_eq!(Answered::read(&path).unwrap(), Promise::Known(77));
         for at in 0..ANSWERED_BYTES {
             let mut bytes = std::fs::read(&path).unwrap();
             bytes[at] ^= 1;
             std::fs::write(folder.path().join("flipped"), bytes).unwrap();
-            assert_eq!(Answered::read(&folder.path().join("flipped")).unwrap(), 0);
+            let found = Answered::read(&folder.path().join("flipped")).unwrap();
+            assert_eq!((found, found.number()), (Promise::Damaged, 0));
         }
     }
 }

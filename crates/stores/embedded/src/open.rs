@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::panic::AssertUnwindSafe;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
@@ -17,7 +17,7 @@ use crate::journal::{self, Cut, Scan};
 use crate::keyspaces::{DATA, Keyspaces, OWN};
 use crate::layout::Layout;
 use crate::manifest;
-use crate::marker::{self, Answered, Marker};
+use crate::marker::{self, Answered, Marker, Promise};
 use crate::merges::Hurry;
 use crate::settings::{JOURNAL_BYTES_LEAST, Settings};
 use crate::state::{Engine, Never, State};
@@ -44,6 +44,21 @@ pub struct Recovery {
     pub journal_bytes: u64,
     /// What a crash had left half written, and nobody was told was done.
     pub cut: Option<Cut>,
+    /// Set if nobody knows whether the journals have lost something that was answered.
+    pub unsure: Option<Unsure>,
+}
+
+/// The file that says which commit was answered last cannot be read. So a journal that was cut at the end of a commit, or
+/// whose last commit is damaged, looks like one after which nothing was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsure {
+    /// What became of the file.
+    pub what: &'static str,
+    /// The journal that ends here, and where it does: what was answered after that may be lost.
+    pub journal: PathBuf,
+    pub offset: u64,
+    /// The number of the first commit that may be lost.
+    pub commit: u64,
 }
 
 /// What a failed engine has left that is to be opened anew.
@@ -84,7 +99,8 @@ fn open_locked(
     lock: Arc<File>,
     again: Again,
 ) -> Result<Opened> {
-    let id = match layout.identify()? {
+    let found = layout.identify()?;
+    let id = match found {
         Some(id) => id,
         None => layout.create(|folder| open_engine(folder, settings, false).map(drop))?,
     };
@@ -92,7 +108,8 @@ fn open_locked(
     let key = marker::key(&id);
     let path = layout.answered();
     let io = |error: std::io::Error| from_io(path.display(), &error);
-    let mut promised = Answered::read(&path).map_err(io)?;
+    let promise = Answered::read(&path).map_err(io)?;
+    let mut promised = promise.number();
     manifest::check(&store)?;
     let mut last = u64::MAX;
     if let Some(kept) = again.kept {
@@ -111,9 +128,21 @@ fn open_locked(
     // The engine has synced what it found, and from now on readers see it.
     let mut answered = Answered::open(&path).map_err(io)?;
     answered.write(last.number).map_err(io)?;
-    let recovery = Recovery { journal_bytes: scan.bytes, cut: scan.torn };
+    let unsure = found.and_then(|_| unsure(promise, &scan, last.number));
+    let recovery = Recovery { journal_bytes: scan.bytes, cut: scan.torn, unsure };
     let (state, closed) = State::new(engine, store, key, lock, settings, again.is_still);
     Ok(Opened { state: Arc::new(state), closed, answered, last, recovery })
+}
+
+/// What may be lost if the answered file does not say.
+fn unsure(promise: Promise, scan: &Scan, last: u64) -> Option<Unsure> {
+    let what = match promise {
+        Promise::Known(_) => return None,
+        Promise::Missing => "is missing",
+        Promise::Damaged => "is damaged",
+    };
+    let (journal, unsynced) = scan.unsynced.clone()?;
+    Some(Unsure { what, journal, offset: unsynced.end, commit: last + 1 })
 }
 
 /// Whether tables and journals together hold every batch up to the last, and that one is not behind what was promised.

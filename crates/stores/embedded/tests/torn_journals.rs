@@ -269,3 +269,34 @@ async fn what_is_cut_off_is_kept_aside_and_reported() {
     assert_eq!(cut.what, "the file ends inside a batch");
     assert_eq!(std::fs::read(folder.path().join("store/lazuli.torn")).unwrap(), torn);
 }
+
+#[tokio::test]
+async fn what_may_be_lost_is_named_where_nothing_says_what_was_answered() {
+    let fixture = Fixture::new(false).await;
+    let cut = |journal: &mut Vec<u8>| journal.truncate(fixture.batch(COMMITS).start);
+    let torn = |journal: &mut Vec<u8>| journal.truncate(fixture.batch(COMMITS).start + 20);
+    let open = |files: &BTreeMap<PathBuf, Vec<u8>>| {
+        let folder = tempfile::tempdir().unwrap();
+        write_files(folder.path(), files);
+        let recovery = EmbeddedStore::open(folder.path(), &Settings::default()).unwrap();
+        recovery.recovery().clone()
+    };
+    for (is_torn, what) in [(false, "is damaged"), (true, "is damaged"), (false, "is missing")] {
+        let change: &dyn Fn(&mut Vec<u8>) = if is_torn { &torn } else { &cut };
+        let mut files = damage(&fixture, All, |journal| change(journal));
+        match what {
+            "is missing" => drop(files.remove(&answered())),
+            _ => files.get_mut(&answered()).unwrap()[3] ^= 1,
+        }
+        let recovery = open(&files);
+        assert_eq!(recovery.cut.is_some(), is_torn);
+        let unsure = recovery.unsure.unwrap();
+        assert_eq!(unsure.what, what);
+        assert!(unsure.journal.ends_with("0.jnl"), "{unsure:?}");
+        assert_eq!(unsure.offset, fixture.batch(COMMITS).start as u64);
+        assert_eq!(unsure.commit, COMMITS as u64);
+    }
+    // A tail that nobody was promised is nothing to warn of.
+    let recovery = open(&damage(&fixture, AllButLast, |journal| torn(journal)));
+    assert!(recovery.cut.is_some() && recovery.unsure.is_none());
+}

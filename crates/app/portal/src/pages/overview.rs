@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::chart::{Line, Lines};
 use crate::figure;
-use crate::layout::{csrf, list, live, number_table, text, tile};
+use crate::layout::{csrf, list, live, number_table, state, text, tile};
 use crate::page::{Outcome, Part, Result, Visit};
 
 /// What stands in place of a key that nobody has asked for.
@@ -19,6 +19,9 @@ pub(crate) async fn show(visit: &Visit<'_>) -> Result {
     let body = html! {
         h1 { "Overview" }
         (live("tiles", tiles(&status, &overview, &jobs)))
+        @if status["unhealthy"].as_array().is_some_and(|all| !all.is_empty()) {
+            (live("unhealthy", unhealthy(&status["unhealthy"])))
+        }
         @if status["troubles"].as_array().is_some_and(|all| !all.is_empty()) {
             (live("troubles", troubles(&status["troubles"])))
         }
@@ -70,6 +73,20 @@ fn tiles(status: &Value, overview: &Value, jobs: &Value) -> Markup {
 /// The services that people use. The admin API is not among them: this page asks it all the time.
 fn served(overview: &Value) -> impl Iterator<Item = &Value> {
     list(&overview["services"]).iter().filter(|one| one["name"] != "admin")
+}
+
+/// The stores that do not take everything.
+fn unhealthy(stores: &Value) -> Markup {
+    html! {
+        section.card.warn aria-labelledby="unhealthy" {
+            h2 #unhealthy { "Disks" }
+            ul {
+                @for one in list(stores) {
+                    li { strong { (text(&one["store"])) } " " (state(text(&one["state"]))) ": " (text(&one["reason"])) }
+                }
+            }
+        }
+    }
 }
 
 fn troubles(troubles: &Value) -> Markup {

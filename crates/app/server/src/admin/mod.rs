@@ -30,6 +30,7 @@ use serde_json::{Map, Value};
 
 use crate::advice;
 use crate::audit::{Change, Ended, Via};
+use crate::health;
 use crate::running::Running;
 use crate::secret::Secret;
 use refusal::{Refusal, Result};
@@ -118,7 +119,7 @@ impl Admin {
     async fn answer(&self, operation: Operation, request: Request) -> Result<Response> {
         let running = &*self.running;
         let value = match operation {
-            Operation::Health => return Ok(Response::text(StatusCode::OK, "ok\n")),
+            Operation::Health => return Ok(health_page(running)),
             Operation::Metrics => return Ok(metrics(running).await),
             Operation::Status => status::status(running).await?,
             Operation::Overview => overview::overview(running).await?,
@@ -175,6 +176,13 @@ impl Admin {
     fn has_token(&self, request: &Request) -> bool {
         let given = request.header("authorization").and_then(|text| text.strip_prefix("Bearer "));
         given.is_some_and(|given| self.token.matches(given.trim()))
+    }
+}
+
+fn health_page(running: &Running) -> Response {
+    match health::page(&running.host.unhealthy()) {
+        None => Response::text(StatusCode::OK, "ok\n"),
+        Some(reasons) => Response::text(StatusCode::SERVICE_UNAVAILABLE, reasons),
     }
 }
 

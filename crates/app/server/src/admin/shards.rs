@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use lazuli_shardmap::manager::NewShard;
 use lazuli_shardmap::{Shard, drained};
+use lazuli_store::Store;
 use serde_json::{Value, json};
 
 use super::refusal::{Refusal, Result};
@@ -67,6 +68,8 @@ pub(super) async fn find(running: &Running, name: &str) -> Result<Shard> {
 
 async fn show(running: &Running, shard: &Shard) -> Result<Value> {
     let down = running.host.why_down(shard.id);
+    let health = running.host.store(shard.id).map(|store| store.health());
+    let reason = health.as_ref().and_then(|health| health.reason());
     let is_drained = drained::list(running.catalog()).await?.contains(&shard.id);
     Ok(json!({
         "id": shard.id.0,
@@ -76,12 +79,13 @@ async fn show(running: &Running, shard: &Shard) -> Result<Value> {
         "labels": shard.labels,
         "version": shard.version,
         "partitions": running.catalog().partition_count(shard.id).await?,
-        "state": match (&down, is_drained) {
-            (Some(_), _) => "down",
-            (None, true) => "draining",
-            (None, false) => "online",
+        "state": match (&down, &health, is_drained) {
+            (Some(_), ..) => "down",
+            (None, Some(health), _) if reason.is_some() => health.name(),
+            (None, _, true) => "draining",
+            (None, _, false) => "online",
         },
-        "error": down.map(|error| error.to_string()),
+        "error": down.as_ref().or(reason).map(|error| error.to_string()),
     }))
 }
 

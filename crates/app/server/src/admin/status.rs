@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::refusal::Result;
 use crate::endpoints::by_name;
+use crate::health::Unhealthy;
 use crate::running::Running;
 use crate::settings::Durability;
 
@@ -20,6 +21,7 @@ pub(super) async fn status(running: &Running) -> Result<Value> {
             json!({ "work": trouble.work, "error": error, "count": trouble.count })
         })
         .collect();
+    let unhealthy: Vec<Value> = running.host.unhealthy().iter().map(Unhealthy::json).collect();
     Ok(json!({
         "version": env!("CARGO_PKG_VERSION"),
         "pid": std::process::id(),
@@ -34,6 +36,7 @@ pub(super) async fn status(running: &Running) -> Result<Value> {
         "maps": catalog.containers().await?.len(),
         "catalog_version": catalog.version().await?,
         "operations_pending": catalog.operations().await?.len(),
+        "unhealthy": unhealthy,
         "troubles": troubles,
     }))
 }

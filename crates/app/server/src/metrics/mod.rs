@@ -10,6 +10,7 @@ use lazuli_engine::{PartitionId, ShardId};
 use lazuli_history::Point;
 
 use crate::balance::Kind;
+use crate::health::STATES;
 use crate::running::Running;
 use page::Page;
 pub(crate) use recent::{STEP_S, Step};
@@ -30,6 +31,7 @@ impl Running {
         self.write_moves(&mut page);
         self.write_balance(&mut page);
         self.write_shards(&mut page);
+        self.write_health(&mut page);
         self.write_partitions(&mut page).await;
         let hot_ends = self.engine.hot_ends().len() as f64;
         let help = "Maps whose inserts all land at one end.";
@@ -59,6 +61,21 @@ impl Running {
             page.family(name, kind, help);
             for (front, door) in &self.doors {
                 page.sample(name, &[("front", front)], figure(&door.counts()) as f64);
+            }
+        }
+    }
+
+    /// One sample per store and state: 1 for the one that it is in.
+    fn write_health(&self, page: &mut Page) {
+        let name = "lazuli_store_health";
+        page.family(name, "gauge", "What a store takes: all, deletions, reads, or nothing.");
+        let unhealthy = self.host.unhealthy();
+        for store in self.host.store_names() {
+            let found = unhealthy.iter().find(|it| it.store == store);
+            let is = found.map_or(STATES[0], |it| it.state);
+            for state in STATES {
+                let labels = [("store", store.as_str()), ("state", state)];
+                page.sample(name, &labels, f64::from(u8::from(state == is)));
             }
         }
     }
