@@ -29,7 +29,7 @@ storage_codes! {
          uncommitted one that of 100,000.";
     BlockListTooLong 400 "The block list may not contain more than 50,000 blocks.";
     CannotChangeToLowerTier 409 "A higher blob tier has already been explicitly set.";
-    CannotVerifyCopySource 500
+    CannotVerifyCopySource 400
         "Could not verify the copy source. Examine the HTTP status code and message for more \
          information about the failure.";
     ConditionHeadersNotSupported 400 "Condition headers are not supported.";

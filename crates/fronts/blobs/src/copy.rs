@@ -44,7 +44,7 @@ async fn from_here(
         which: local.which,
         conditions: copy.source.conditions,
         key: copy.source.key,
-        url: copy.source.url,
+        url: source::shown(&copy.source.url),
     };
     let conditions = guarded(call, copy.blob.conditions.clone());
     let metadata = copy.blob.metadata.clone();
@@ -101,7 +101,7 @@ async fn from_there(
     new.headers.content_md5 = content.md5;
     let state = CopyState {
         id: id.to_owned(),
-        source: copy.source.url,
+        source: source::shown(&copy.source.url),
         status: CopyStatus::Success,
         done: content.length,
         total: content.length,

@@ -9,6 +9,7 @@ mod contents;
 mod lists;
 mod raw;
 mod service;
+mod sources;
 mod states;
 
 use expect_test::{Expect, expect};
