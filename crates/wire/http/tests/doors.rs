@@ -160,6 +160,24 @@ async fn beyond_the_limit_of_connections_a_client_is_told_so_at_once() {
 }
 
 #[tokio::test]
+async fn however_many_are_refused_each_one_is_told() {
+    let server = start(Limits { connections_max: 1, ..limits() }).await;
+    let _first = server.connect().await;
+    server.until(|server| server.door.counts().connections_open == 1).await;
+    // They say nothing and do not leave.
+    let mut silent = Vec::new();
+    for _ in 0..400 {
+        silent.push(server.connect().await);
+    }
+    let began = Instant::now();
+    for stream in silent.iter_mut().rev().take(50) {
+        assert_eq!(status(&rest(stream).await), "503");
+    }
+    assert_eq!(status(&server.talk(get("/late")).await), "503");
+    assert!(began.elapsed() < LONG / 10, "{:?}", began.elapsed());
+}
+
+#[tokio::test]
 async fn a_client_that_sends_much_beyond_the_limit_of_connections_reads_why() {
     let server = start(Limits { connections_max: 1, ..limits() }).await;
     let _first = server.connect().await;

@@ -227,7 +227,10 @@ fn from_hyper<H>(
         path: head.uri.path().to_owned(),
         query: head.uri.query().unwrap_or_default().to_owned(),
         headers: head.headers,
-        body: Body::incoming(body, pace, intake),
+        body: match intake {
+            Some(intake) => Body::incoming(body, pace, Some(intake)),
+            None => Body::empty(),
+        },
         peer: caller.peer,
         secure: caller.secure,
         received_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),

@@ -162,12 +162,15 @@ pub async fn serve<H, F>(
         };
         let Ok(permit) = door.room.clone().try_acquire_owned() else {
             count(&door.counters.refused);
-            if let Ok(room) = door.refusals.clone().try_acquire_owned() {
-                let tls = tls.clone();
-                connections.spawn(async move {
-                    refusal::refuse(stream, tls).await;
-                    drop(room);
-                });
+            match door.refusals.clone().try_acquire_owned() {
+                Ok(room) => {
+                    let tls = tls.clone();
+                    connections.spawn(async move {
+                        refusal::refuse(stream, tls).await;
+                        drop(room);
+                    });
+                }
+                Err(_) => refusal::refuse_at_once(&stream, tls.as_ref()),
             }
             continue;
         };

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::StatusCode;
+use rustix::net::SendFlags;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -10,7 +11,8 @@ use super::connection::greets_with_tls;
 use crate::message::Response;
 use crate::tls::Tls;
 
-/// The most connections that are told so at the same time. Further ones are closed without a word.
+/// The most connections that are seen to at the same time. Others are closed as soon as the answer is on its way, and
+/// without one if they speak TLS.
 pub(super) const AT_ONCE_MAX: usize = 256;
 /// How long that may take altogether.
 const TIME_MAX: Duration = Duration::from_secs(2);
@@ -28,6 +30,14 @@ pub(super) fn busy() -> Response {
     Response::text(StatusCode::SERVICE_UNAVAILABLE, "ServerBusy")
         .with("x-ms-error-code", "ServerBusy")
         .with("retry-after", "1")
+}
+
+/// Puts the answer on its way without waiting for anything: in a socket that was just made there is room for it.
+pub(super) fn refuse_at_once(stream: &TcpStream, tls: Option<&Tls>) {
+    if tls.is_none() {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let _ = rustix::net::send(stream, ANSWER.as_bytes(), flags);
+    }
 }
 
 /// Tells a client that there are too many connections, and closes this one.
