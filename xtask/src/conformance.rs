@@ -85,8 +85,9 @@ pub(crate) fn judge(front: &str, sdk: Sdk, target: &str) -> Result {
     let target = Target::named(target)?;
     let workspace = Workspace::load()?;
     let folder = workspace.scratch.join("conformance");
-    let (program, endpoints) = target.start(&workspace, &folder)?;
+    process::fresh_folder(&folder)?;
     let (other, others) = target.start_other(&workspace, &folder)?;
+    let (program, endpoints) = target.start(&workspace, &folder, &others)?;
     let description = target.describe(&folder, &endpoints, &others, front)?;
     match sdk {
         Sdk::Python => run_python(&workspace, &description, &tests)?,
@@ -216,10 +217,20 @@ impl Target {
         Ok(gaps)
     }
 
-    fn start(&self, workspace: &Workspace, folder: &Path) -> Result<(Background, Endpoints)> {
-        process::fresh_folder(folder)?;
+    /// The server that is judged. It may copy blobs from the other one.
+    fn start(
+        &self,
+        workspace: &Workspace,
+        folder: &Path,
+        others: &Endpoints,
+    ) -> Result<(Background, Endpoints)> {
+        let hosts = others.get("blobs").and_then(|url| url.split_once("://")).map(|(_, at)| at);
         match self.start.as_str() {
-            "lazuli" => server::start(workspace, &folder.join("server")),
+            "lazuli" => {
+                let settings =
+                    [OsStr::new("--blob-source-hosts"), OsStr::new(hosts.unwrap_or_default())];
+                server::start_with(workspace, &folder.join("server"), &settings)
+            }
             "azurite" => emulator::start(workspace),
             other => Err(Failure::failed(format!("{TARGETS}: cannot start '{other}'"))),
         }

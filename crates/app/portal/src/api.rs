@@ -5,10 +5,13 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Instant;
 
 use lazuli_http::uri::percent_encode;
 use lazuli_http::{Body, HeaderMap, Method, Response, StatusCode};
 use serde_json::Value;
+
+use crate::attempts::Tried;
 
 /// The longest answer that a page reads, in bytes: ten thousand partitions with their figures take a third of it.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -17,8 +20,8 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The admin API as the portal needs it.
 pub trait AdminApi: Send + Sync + 'static {
-    /// Whether this text is the admin token, found out in constant time.
-    fn is_token(&self, text: &str) -> bool;
+    /// Whether this text is the admin token, found out in constant time. Wrong ones are counted, whoever brings them.
+    fn try_token(&self, text: &str, now: Instant) -> Tried;
 
     /// Answers one request as the API does over the wire. The token has been shown already.
     fn ask(&self, ask: Ask) -> BoxFuture<'_, Response>;
@@ -55,8 +58,8 @@ impl Api {
         Self(api)
     }
 
-    pub(crate) fn is_token(&self, text: &str) -> bool {
-        self.0.is_token(text)
+    pub(crate) fn try_token(&self, text: &str, now: Instant) -> Tried {
+        self.0.try_token(text, now)
     }
 
     /// What is at a path, such as `["v1", "maps", name]`; the pieces are encoded here.

@@ -1,5 +1,5 @@
-//! How many wrong tokens are taken: a few, then nobody may try for a while. Only this machine can reach the portal, so
-//! all attempts count together.
+//! How many wrong tokens are taken: a few, then nobody may try for a while. Only this machine can reach the portal and the
+//! admin API, so all attempts at both count together.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,18 +9,29 @@ const WRONG_MAX: u32 = 10;
 /// How long wrong tokens count.
 const WINDOW: Duration = Duration::from_secs(60);
 
-#[derive(Default)]
-pub(crate) struct Attempts(Mutex<Option<(Instant, u32)>>);
+/// What came of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tried {
+    Right,
+    Wrong,
+    /// Nobody may try before this has passed.
+    Wait(Duration),
+}
+
+/// The wrong tokens of late.
+#[derive(Debug, Default)]
+pub struct Attempts(Mutex<Option<(Instant, u32)>>);
 
 impl Attempts {
     /// How long to wait before the next attempt, if there were too many.
-    pub(crate) fn wait(&self, now: Instant) -> Option<Duration> {
+    pub fn wait(&self, now: Instant) -> Option<Duration> {
         let (since, wrong) = (*self.0.lock().unwrap_or_else(PoisonError::into_inner))?;
         let age = now.saturating_duration_since(since);
         (wrong >= WRONG_MAX && age < WINDOW).then(|| WINDOW - age)
     }
 
-    pub(crate) fn count_wrong(&self, now: Instant) {
+    /// Counts a wrong token.
+    pub fn count_wrong(&self, now: Instant) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *kept = match *kept {
             Some((since, wrong)) if now.saturating_duration_since(since) < WINDOW => {

@@ -28,10 +28,10 @@ use maud::Markup;
 use tokio::sync::Semaphore;
 
 pub use api::{AdminApi, Ask, BoxFuture};
+pub use attempts::{Attempts, Tried};
 pub use route::ROOT;
 
 use api::Api;
-use attempts::Attempts;
 use form::Form;
 use page::{Fault, Outcome, Page, Part, Result, Visit};
 use route::{NoRoute, Route};
@@ -41,7 +41,6 @@ use session::{Session, Sessions};
 pub struct Portal {
     api: Api,
     sessions: Sessions,
-    attempts: Attempts,
     /// Cookies know no ports, so the name tells servers on one machine apart.
     cookie: String,
     streams: Arc<Semaphore>,
@@ -54,7 +53,6 @@ impl Portal {
         Arc::new(Self {
             api: Api::new(api),
             sessions: Sessions::default(),
-            attempts: Attempts::default(),
             cookie: format!("lazuli-portal-{port}"),
             streams: Arc::new(Semaphore::new(live::STREAMS_MAX)),
             stop,

@@ -14,12 +14,13 @@
 //!   restoring/    backups that are being restored; emptied at every start
 //! ```
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, Result};
+use crate::system;
 
 /// The version of the layout that this program writes and reads.
 const FORMAT: &str = "lazuli data 1\n";
@@ -39,6 +40,7 @@ impl Folder {
         make_folder(path)?;
         let folder = Self { path: path.to_owned(), _lock: lock(path)? };
         folder.check_format()?;
+        system::close_to_others(path).map_err(|error| cannot("make private", path, &error))?;
         Ok(folder)
     }
 
@@ -154,6 +156,8 @@ fn write_new(path: &Path, text: &str, mode: u32) -> io::Result<()> {
         _ => {}
     }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&new)?;
+    // What the process does not give to others by itself, it gives here.
+    file.set_permissions(Permissions::from_mode(mode))?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     std::fs::rename(&new, path)?;
@@ -169,8 +173,6 @@ fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     #[test]

@@ -20,6 +20,7 @@ use crate::failure::{Failure, Result};
 use crate::folder::Folder;
 use crate::host::Host;
 use crate::settings::Settings;
+use crate::system;
 
 /// What a check looked at, and what is not as it should be.
 #[derive(Debug, Default)]
@@ -44,6 +45,7 @@ pub(crate) struct Finding {
 
 /// Checks the data folder while no server uses it.
 pub fn offline(settings: &Settings, repair: bool) -> Result<Value> {
+    system::make_files_private();
     let folder = Folder::open_existing(&settings.data)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {

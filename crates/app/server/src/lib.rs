@@ -31,6 +31,7 @@ mod serve;
 pub mod settings;
 mod signals;
 mod start;
+mod system;
 mod tls;
 pub mod token;
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use lazuli_engine::Engine;
 use lazuli_history::Recorder;
-use lazuli_http::Door;
+use lazuli_http::{Budget, Door};
 use lazuli_shapes::blob::Blobs;
 use lazuli_shardmap::catalog::Catalog;
 use lazuli_shardmap::manager::Manager;
@@ -42,6 +42,8 @@ pub(crate) struct Running {
     pub(crate) audit: Audit,
     /// Asks the fronts in the name of accounts.
     pub(crate) owner: Owner,
+    /// The memory of all bodies and answers in flight.
+    pub(crate) budget: Arc<Budget>,
     /// The doors of the fronts and of the admin API, by name.
     pub(crate) doors: Vec<(&'static str, Arc<Door>)>,
 }

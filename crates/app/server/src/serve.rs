@@ -8,10 +8,13 @@ use crate::logging;
 use crate::settings::{Durability, Settings};
 use crate::signals::Signals;
 use crate::start::Server;
+use crate::system;
 
 /// Serves until a signal asks to stop. A second signal ends the process at once.
 pub fn serve(settings: Settings) -> Result<()> {
     logging::start(settings.log);
+    system::make_files_private();
+    system::raise_descriptors();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
         Failure::new("no-threads", format!("the system gives no threads: {error}"))

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lazuli_history::Recorder;
-use lazuli_http::{Door, Request, Response, Stop, Stopper, Tls, serve, stopper};
+use lazuli_http::auth::bearer::Tokens;
+use lazuli_http::client::OwnAddresses;
+use lazuli_http::{Budget, Door, Request, Response, Stop, Stopper, Tls, serve, stopper};
 use lazuli_portal::Portal;
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
@@ -49,6 +51,7 @@ pub struct Server {
 impl Server {
     /// Starts a server. When this returns all listeners accept.
     pub async fn start(settings: Settings) -> Result<Self> {
+        refuse_unchecked_tokens(&settings)?;
         let folder = Folder::open(&settings.data)?;
         let core = Core::open(&folder, &settings).await?;
         core.recover().await;
@@ -61,12 +64,17 @@ impl Server {
             None => token::read_or_make(folder.path())?,
         };
         let tls = tls::load(&settings.tls, settings.host, &folder)?;
+        let budget = Budget::new(settings.limits.in_flight_bytes);
         let (mut fronts, requests) = (Vec::new(), Arc::new(Requests::default()));
         for front in fronts::all(&settings, &core, &accounts.signing()) {
-            let gate = Gate::front(&front, &settings, tls.clone()).await?;
+            let gate = Gate::front(&front, &settings, tls.clone(), &budget).await?;
             fronts.push((gate, front.counted(requests.clone())));
         }
-        let admin = Gate::admin(&settings).await?;
+        let admin = Gate::admin(&settings, &budget).await?;
+        let listening = fronts.iter().map(|(gate, _)| gate.address).collect();
+        let own = OwnAddresses { fronts: listening, admin: admin.address };
+        // Nobody else sets it, and no request has come yet.
+        let _ = settings.blobs.sources.own.set(own);
         let gates = || fronts.iter().map(|(gate, _)| gate).chain([&admin]);
         let (engine, host) = (core.engine.clone(), core.host.clone());
         let history = Arc::new(Recorder::new(engine.clone(), settings.history_partitions_max));
@@ -92,6 +100,7 @@ impl Server {
             requests,
             audit: Audit::open(folder.path())?,
             restores: Arc::new(restores),
+            budget,
             doors: gates().map(|gate| (gate.name, gate.door.clone())).collect(),
         });
         core.engine.start();
@@ -136,6 +145,18 @@ impl Server {
     }
 }
 
+/// Refuses to take bearer tokens where other machines can reach the server: the signature of a token is not checked, so that
+/// anybody could make one.
+fn refuse_unchecked_tokens(settings: &Settings) -> Result<()> {
+    if settings.tokens == Tokens::Off || settings.host.is_loopback() {
+        return Ok(());
+    }
+    let message = "oauth is basic, which lets in whoever makes up a bearer token, \
+                   and the address can be reached from other machines";
+    Err(Failure::new("unchecked-tokens", message)
+        .hint("serve on 127.0.0.1, or leave oauth off and use keys or shared access signatures"))
+}
+
 /// Tells commands and whoever waits where the server is.
 fn announce(settings: &Settings, folder: &Folder, endpoints: &[Endpoint]) -> Result<()> {
     if let Some(admin) = endpoints.iter().find(|endpoint| endpoint.name == ADMIN) {
@@ -160,30 +181,37 @@ struct Gate {
 }
 
 impl Gate {
-    async fn front(front: &Front, settings: &Settings, tls: Option<Tls>) -> Result<Self> {
+    async fn front(
+        front: &Front,
+        settings: &Settings,
+        tls: Option<Tls>,
+        budget: &Arc<Budget>,
+    ) -> Result<Self> {
         let address = SocketAddr::new(settings.host, front.port);
         let limits = lazuli_http::Limits {
             request_timeout: front.request_timeout,
             ..settings.http_limits()
         };
-        Self::bind(front.name, address, limits, tls, settings.tls.mode).await
+        let door = Door::new(limits, budget.clone());
+        Self::bind(front.name, address, door, tls, settings.tls.mode).await
     }
 
     /// Always on loopback, always plain: the token never leaves the machine.
-    async fn admin(settings: &Settings) -> Result<Self> {
+    async fn admin(settings: &Settings, budget: &Arc<Budget>) -> Result<Self> {
         let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), settings.admin_port);
         let limits = lazuli_http::Limits {
             connections_max: ADMIN_CONNECTIONS_MAX,
             request_timeout: ADMIN_REQUEST_TIMEOUT,
             ..settings.http_limits()
         };
-        Self::bind(ADMIN, address, limits, None, TlsMode::Off).await
+        let door = Door::new(limits, budget.clone());
+        Self::bind(ADMIN, address, door, None, TlsMode::Off).await
     }
 
     async fn bind(
         name: &'static str,
         address: SocketAddr,
-        limits: lazuli_http::Limits,
+        door: Arc<Door>,
         tls: Option<Tls>,
         mode: TlsMode,
     ) -> Result<Self> {
@@ -197,7 +225,7 @@ impl Gate {
             TlsMode::Beside => tls.map(Tls::beside_plain),
             TlsMode::Off | TlsMode::Only => tls,
         };
-        Ok(Self { name, listener, address, door: Door::new(limits), tls, mode })
+        Ok(Self { name, listener, address, door, tls, mode })
     }
 
     fn endpoints(&self) -> Vec<Endpoint> {

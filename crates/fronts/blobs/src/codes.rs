@@ -37,7 +37,7 @@ storage_codes! {
     BothUserTagsAndSourceTagsCopyPresentException 400
         "x-ms-tags header must not be present with x-ms-copy-source-tag-option as COPY.";
     CannotChangeToLowerTier 409 "A higher blob tier has already been explicitly set.";
-    CannotVerifyCopySource 500
+    CannotVerifyCopySource 400
         "Could not verify the copy source. Examine the HTTP status code and message for more \
          information about the failure.";
     ConditionHeadersNotSupported 400 "Condition headers are not supported.";

@@ -85,7 +85,7 @@ async fn from_here(
         which: local.which,
         conditions,
         key: copy.source.key,
-        url: copy.source.url,
+        url: source::shown(&copy.source.url),
     };
     let conditions = guarded(call, copy.blob.conditions.clone());
     let metadata = copy.blob.metadata.clone();
@@ -143,7 +143,7 @@ async fn from_there(
     let (md5, crc64) = (content.md5.filter(|_| copy.source.checksums.md5.is_some()), content.crc64);
     let state = CopyState {
         id: id.to_owned(),
-        source: copy.source.url,
+        source: source::shown(&copy.source.url),
         status: CopyStatus::Success,
         done: content.length,
         total: content.length,

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use lazuli_http::client::Sources;
+
 const MIB: u64 = 1024 * 1024;
 
 /// The limits of the service. Plain data, so that settings can fill it in.
@@ -39,8 +41,8 @@ pub struct Limits {
     pub batch_bytes_max: usize,
     /// The longest time that the server of a source may take to begin its answer.
     pub source_timeout: Duration,
-    /// The hosts that sources may be on, beside this machine's own.
-    pub source_hosts: Vec<String>,
+    /// Where sources may be.
+    pub sources: Sources,
 }
 
 impl Default for Limits {
@@ -62,7 +64,7 @@ impl Default for Limits {
             batch_requests_max: 256,
             batch_bytes_max: 4 * 1024 * 1024,
             source_timeout: Duration::from_secs(30),
-            source_hosts: Vec::new(),
+            sources: Sources::default(),
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::response::{
     CONTENT_TYPE_DEFAULT, SCOPE_DEFAULT, archive_status, copy_status, immutability_mode, kind,
     lease_duration, lease_state, lease_status, priority, public_access, tier,
 };
-use crate::tags;
+use crate::{source, tags};
 
 const HEAD: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>";
 /// How much of a long list is one part of its body. What has been sent needs no room any more.
@@ -317,7 +317,7 @@ impl Page {
     fn copy(&mut self, record: &BlobRecord) {
         let Some(copy) = &record.copy else { return };
         self.element("CopyId", &copy.id);
-        self.element("CopySource", &copy.source);
+        self.element("CopySource", &source::shown(&copy.source));
         self.element("CopyStatus", copy_status(copy.status));
         self.element("CopyProgress", &format!("{}/{}", copy.done, copy.total));
         if let Some(completed) = copy.completed_ms {

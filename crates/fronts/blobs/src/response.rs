@@ -10,6 +10,7 @@ use lazuli_shapes::blob::{
 
 use crate::etag::{date, etag, moment_text};
 use crate::request::MAP_HEADER;
+use crate::source;
 
 /// What a blob is said to be if nobody said anything.
 pub(crate) const CONTENT_TYPE_DEFAULT: &str = "application/octet-stream";
@@ -214,7 +215,7 @@ pub(crate) fn immutability_mode(is_locked: bool) -> &'static str {
 fn copied(response: Response, state: &CopyState) -> Response {
     let mut response = response
         .with("x-ms-copy-id", &state.id)
-        .with("x-ms-copy-source", &state.source)
+        .with("x-ms-copy-source", source::shown(&state.source))
         .with("x-ms-copy-status", copy_status(state.status))
         .with("x-ms-copy-progress", format!("{}/{}", state.done, state.total));
     if let Some(completed) = state.completed_ms {

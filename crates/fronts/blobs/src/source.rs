@@ -5,7 +5,7 @@ use bytes::Bytes;
 use lazuli_http::account::Target;
 use lazuli_http::auth::access::Access;
 use lazuli_http::client::{self, ClientError};
-use lazuli_http::uri::Query;
+use lazuli_http::uri::{Query, without_signature};
 use lazuli_http::{
     Body, HeaderMap, HeaderName, HeaderValue, Method, Request, RequestId, StatusCode, Uri,
 };
@@ -170,6 +170,11 @@ pub(crate) fn source_refused(error: lazuli_engine::Error) -> Fault {
     }
 }
 
+/// The address of a source as it is kept and shown.
+pub(crate) fn shown(url: &str) -> String {
+    without_signature(url).into_owned()
+}
+
 /// Opens a source for reading.
 pub(crate) async fn open(front: &Front, call: &Call, source: &Source) -> Result<Opened> {
     let Some(local) = local(front, call, source).await? else {
@@ -195,14 +200,14 @@ async fn open_there(front: &Front, source: &Source) -> Result<Opened> {
         headers.push(("authorization", authorization.clone()));
     }
     let limits = &front.limits;
-    let hosts = &limits.source_hosts;
-    let read = client::get(&source.url, &headers, hosts, limits.source_timeout).await;
+    let read = client::get(&source.url, &headers, &limits.sources, limits.source_timeout).await;
     let read = read.map_err(|error| match error {
         ClientError::BadAddress => bad_header("x-ms-copy-source"),
         ClientError::NotAllowed => Fault::new(Code::CannotVerifyCopySource)
             .with_status(StatusCode::FORBIDDEN)
             .say("The host of the copy source is not one that this server may ask."),
-        ClientError::Failed => Fault::new(Code::CannotVerifyCopySource),
+        ClientError::Failed => Fault::new(Code::CannotVerifyCopySource)
+            .say("The server of the copy source could not be found, or did not answer in time."),
     })?;
     if matches!(read.status, StatusCode::PRECONDITION_FAILED | StatusCode::NOT_MODIFIED) {
         return Err(Fault::new(Code::SourceConditionNotMet));
@@ -214,6 +219,11 @@ async fn open_there(front: &Front, source: &Source) -> Result<Opened> {
         Some(_) => StatusCode::PARTIAL_CONTENT,
         None => StatusCode::OK,
     };
+    if read.status.is_server_error() {
+        return Err(
+            Fault::new(Code::CannotVerifyCopySource).with_status(StatusCode::SERVICE_UNAVAILABLE)
+        );
+    }
     // Whoever answers a range with the whole, or sends us on to somebody else, has not sent what was asked for.
     if read.status != wanted {
         return Err(Fault::new(Code::CannotVerifyCopySource));

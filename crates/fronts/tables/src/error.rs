@@ -315,6 +315,7 @@ impl From<BodyError> for Fault {
             BodyError::TooLarge => Self::new(Code::RequestBodyTooLarge),
             BodyError::TimedOut => Self::new(Code::OperationTimedOut),
             BodyError::Broken => Self::new(Code::InvalidInput),
+            BodyError::NoRoom => Self::new(Code::ServerBusy).retry_after(Duration::from_secs(1)),
         }
     }
 }

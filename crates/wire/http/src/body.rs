@@ -3,16 +3,20 @@
 //! Nothing is read before a handler asks for it, and never more than the handler says it can take, so a body of any size
 //! costs no more memory than its reader allows. `collect` is for bodies that must be whole, `chunk` for all others.
 //! A body that is made while it is sent is asked for its next piece when the client has room for it.
+//! What a request's body takes is held of the process's [`Budget`](crate::budget::Budget) until its handler is done.
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http_body::{Body as _, Frame, SizeHint};
+use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
+
+use crate::arriving::{Arriving, Pace};
+use crate::budget::{Intake, Lease, NoRoom, STREAM_BYTES};
 
 /// The most of a body that is read only to be thrown away.
 pub const DISCARD_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -20,14 +24,18 @@ pub const DISCARD_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// The longest time that this may take.
 pub const DISCARD_TIME_MAX: Duration = Duration::from_secs(2);
 
-pub struct Body(Source);
+/// Of a body whose length nobody knows, this much is made room for at first.
+const COLLECT_BYTES_MIN: usize = 16 * 1024;
+
+pub struct Body {
+    source: Source,
+    /// What an answer that is made while it is sent holds of the budget.
+    _held: Option<Lease>,
+}
 
 enum Source {
     Whole(Option<Bytes>),
-    Incoming {
-        stream: Incoming,
-        timeout: Duration,
-    },
+    Incoming(Box<Arriving>),
     /// The lock is never taken: it lets the body be shared between threads, though its pieces are not.
     Made {
         length: Option<u64>,
@@ -42,8 +50,10 @@ enum Source {
 pub enum BodyError {
     /// Longer than the reader takes.
     TooLarge,
-    /// The client sent nothing for too long.
+    /// The client sent nothing for too long, or too little altogether.
     TimedOut,
+    /// There is no memory for it in the budget of this process.
+    NoRoom,
     /// The connection broke, or the framing was wrong. Of a body that is made: its source failed, or did not keep to the
     /// length that it had promised.
     Broken,
@@ -54,6 +64,7 @@ impl fmt::Display for BodyError {
         f.write_str(match self {
             Self::TooLarge => "the body is too large",
             Self::TimedOut => "the body did not come in time",
+            Self::NoRoom => "there is no room for the body now",
             Self::Broken => "the body broke off",
         })
     }
@@ -61,9 +72,21 @@ impl fmt::Display for BodyError {
 
 impl std::error::Error for BodyError {}
 
+impl From<NoRoom> for BodyError {
+    fn from(NoRoom: NoRoom) -> Self {
+        Self::NoRoom
+    }
+}
+
+impl From<Source> for Body {
+    fn from(source: Source) -> Self {
+        Self { source, _held: None }
+    }
+}
+
 impl Body {
     pub fn empty() -> Self {
-        Self(Source::Whole(None))
+        Source::Whole(None).into()
     }
 
     /// A body of this length that is made piece by piece: `next` is called with the source whenever there is room for
@@ -96,43 +119,57 @@ impl Body {
     {
         let pieces = Unfold { source: Some(source), next, running: None };
         let pieces: Mutex<Box<dyn Pieces>> = Mutex::new(Box::new(pieces));
-        Self(Source::Made { length, left: length, pieces })
+        Source::Made { length, left: length, pieces }.into()
     }
 
-    pub(crate) fn incoming(stream: Incoming, timeout: Duration) -> Self {
-        Self(Source::Incoming { stream, timeout })
+    pub(crate) fn incoming(stream: Incoming, pace: Pace, intake: Option<Arc<Intake>>) -> Self {
+        Source::Incoming(Box::new(Arriving::new(stream, pace, intake))).into()
+    }
+
+    /// The memory that an answer with this body takes while it is sent.
+    pub(crate) fn bytes_in_memory(&self) -> u64 {
+        match &self.source {
+            Source::Whole(bytes) => bytes.as_ref().map_or(0, Bytes::len) as u64,
+            Source::Incoming(_) => STREAM_BYTES,
+            Source::Made { length, .. } => length.unwrap_or(0).min(STREAM_BYTES),
+        }
+    }
+
+    /// The same body, which gives back what it holds of a budget once it is sent.
+    pub(crate) fn holding(self, lease: Lease) -> Self {
+        match self.source {
+            Source::Whole(Some(bytes)) => {
+                let bytes = Bytes::from_owner(HeldBytes { bytes, _lease: lease });
+                Source::Whole(Some(bytes)).into()
+            }
+            source => Self { source, _held: Some(lease) },
+        }
     }
 
     /// The length if it is known beforehand: by `Content-Length`, or by whoever makes it, or because it is all there.
     pub fn length(&self) -> Option<u64> {
-        match &self.0 {
+        match &self.source {
             Source::Whole(bytes) => Some(bytes.as_ref().map_or(0, Bytes::len) as u64),
-            Source::Incoming { stream, .. } => stream.size_hint().exact(),
+            Source::Incoming(arriving) => arriving.size_hint().exact(),
             Source::Made { length, .. } => *length,
         }
     }
 
     /// The next piece, or `None` at the end.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, BodyError> {
-        let (stream, timeout) = match &mut self.0 {
-            Source::Whole(bytes) => return Ok(bytes.take()),
-            Source::Incoming { stream, timeout } => (stream, *timeout),
+        let piece = self.next_piece().await?;
+        if let Source::Incoming(arriving) = &self.source {
+            arriving.hold(arriving.received().min(STREAM_BYTES))?;
+        }
+        Ok(piece)
+    }
+
+    async fn next_piece(&mut self) -> Result<Option<Bytes>, BodyError> {
+        match &mut self.source {
+            Source::Whole(bytes) => Ok(bytes.take()),
+            Source::Incoming(arriving) => arriving.next().await,
             Source::Made { left, pieces, .. } => {
-                return std::future::poll_fn(|cx| poll_made(left, pieces, cx)).await.transpose();
-            }
-        };
-        loop {
-            let frame = std::future::poll_fn(|cx| Pin::new(&mut *stream).poll_frame(cx));
-            match tokio::time::timeout(timeout, frame).await {
-                Err(_) => return Err(BodyError::TimedOut),
-                Ok(None) => return Ok(None),
-                Ok(Some(Err(_))) => return Err(BodyError::Broken),
-                Ok(Some(Ok(frame))) => {
-                    // Trailers say nothing that the storage protocols use.
-                    if let Ok(data) = frame.into_data() {
-                        return Ok(Some(data));
-                    }
-                }
+                std::future::poll_fn(|cx| poll_made(left, pieces, cx)).await.transpose()
             }
         }
     }
@@ -141,7 +178,7 @@ impl Body {
     /// gets to read why; one that says beforehand that it is far longer is not read at all.
     pub async fn collect(mut self, bytes_max: usize) -> Result<Bytes, BodyError> {
         let collected = self.collect_some(bytes_max).await;
-        if collected == Err(BodyError::TooLarge) {
+        if matches!(collected, Err(BodyError::TooLarge | BodyError::NoRoom)) {
             self.discard().await;
         }
         collected
@@ -154,11 +191,14 @@ impl Body {
     }
 
     async fn discard_some(&mut self) {
+        if let Source::Incoming(arriving) = &self.source {
+            arriving.release();
+        }
         if self.length().is_some_and(|length| length > DISCARD_BYTES_MAX) {
             return;
         }
         let mut left = DISCARD_BYTES_MAX;
-        while let Ok(Some(piece)) = self.chunk().await {
+        while let Ok(Some(piece)) = self.next_piece().await {
             left = left.saturating_sub(piece.len() as u64);
             if left == 0 {
                 return;
@@ -180,20 +220,51 @@ impl Body {
         if declared == Some(first.len() as u64) {
             return Ok(first);
         }
-        let mut whole = BytesMut::from(first);
+        let most = declared.map_or(bytes_max, |length| length as usize);
+        let mut whole = BytesMut::new();
+        self.append(&mut whole, &first, most)?;
+        drop(first);
         while let Some(more) = self.chunk().await? {
             if whole.len() + more.len() > bytes_max {
                 return Err(BodyError::TooLarge);
             }
-            whole.extend_from_slice(&more);
+            self.append(&mut whole, &more, most)?;
         }
         Ok(whole.freeze())
+    }
+
+    /// Adds a piece to what is collected. Room is made in steps that double, none of them beyond `most` without need, and
+    /// held of the budget before it is made.
+    fn append(&self, whole: &mut BytesMut, piece: &[u8], most: usize) -> Result<(), BodyError> {
+        let needed = whole.len() + piece.len();
+        if needed > whole.capacity() {
+            let doubled = (whole.capacity() * 2).max(COLLECT_BYTES_MIN).min(most);
+            let capacity = doubled.max(needed);
+            if let Source::Incoming(arriving) = &self.source {
+                arriving.hold(capacity as u64)?;
+            }
+            whole.reserve(capacity - whole.len());
+        }
+        whole.extend_from_slice(piece);
+        Ok(())
+    }
+}
+
+/// Bytes that hold a part of a budget for as long as anybody has them.
+struct HeldBytes {
+    bytes: Bytes,
+    _lease: Lease,
+}
+
+impl AsRef<[u8]> for HeldBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 
 impl From<Bytes> for Body {
     fn from(bytes: Bytes) -> Self {
-        Self(Source::Whole(Some(bytes).filter(|bytes| !bytes.is_empty())))
+        Source::Whole(Some(bytes).filter(|bytes| !bytes.is_empty())).into()
     }
 }
 
@@ -273,10 +344,10 @@ impl http_body::Body for Body {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match &mut self.get_mut().0 {
+        match &mut self.get_mut().source {
             Source::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Source::Incoming { stream, .. } => {
-                let frame = ready!(Pin::new(stream).poll_frame(cx));
+            Source::Incoming(arriving) => {
+                let frame = ready!(arriving.poll_frame(cx));
                 Poll::Ready(frame.map(|frame| frame.map_err(|_| BodyError::Broken)))
             }
             Source::Made { left, pieces, .. } => {
@@ -286,19 +357,19 @@ impl http_body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.0 {
+        match &self.source {
             Source::Whole(bytes) => bytes.is_none(),
-            Source::Incoming { stream, .. } => stream.is_end_stream(),
+            Source::Incoming(arriving) => arriving.is_end_stream(),
             Source::Made { left, .. } => *left == Some(0),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        match &self.source {
             Source::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64)
             }
-            Source::Incoming { stream, .. } => stream.size_hint(),
+            Source::Incoming(arriving) => arriving.size_hint(),
             Source::Made { left, .. } => left.map_or_else(SizeHint::default, SizeHint::with_exact),
         }
     }

@@ -17,6 +17,7 @@ use crate::message::{Request, RequestId};
 use crate::multipart::{self, PART_HEADERS_MAX};
 use crate::odata::{Metadata, read_entity, write_property};
 use crate::properties::Properties;
+use crate::serve::framing::Framing;
 use crate::uri::{Query, percent_decode, percent_encode};
 use crate::xml::{self, Element};
 use crate::{acl, storage};
@@ -39,6 +40,28 @@ pub fn uri(data: &[u8]) {
     if let Ok(query) = Query::parse(&text) {
         let _ = (query.get("comp"), query.get(""));
     }
+}
+
+/// What a client sends over one connection: however it comes in pieces, the same bytes are refused, and no head that passes
+/// has a line feed that stands alone.
+pub fn framing(data: &[u8]) {
+    let (piece, data) = match data {
+        [first, rest @ ..] => (usize::from(*first) + 1, rest),
+        [] => return,
+    };
+    let (mut whole, mut pieces) = (data.to_vec(), data.to_vec());
+    Framing::default().pass(&mut whole);
+    let mut framing = Framing::default();
+    pieces.chunks_mut(piece).for_each(|piece| framing.pass(piece));
+    assert_eq!(whole, pieces, "{data:?} in pieces of {piece}");
+    let changed = whole.iter().zip(data).filter(|(passed, sent)| passed != sent);
+    assert!(changed.clone().all(|(passed, _)| *passed == 0) && changed.count() <= 1, "{data:?}");
+    let head = whole.windows(4).position(|end| end == b"\r\n\r\n").map_or(whole.len(), |at| at + 4);
+    let head = &whole[..head];
+    let refused = head.iter().zip(data).position(|(passed, sent)| passed != sent);
+    let passed = &head[..refused.unwrap_or(head.len())];
+    let is_alone = |pair: &[u8]| pair[1] == b'\n' && pair[0] != b'\r';
+    assert!(!passed.windows(2).any(is_alone) && passed.first() != Some(&b'\n'), "{data:?}");
 }
 
 /// Dates: what is read is written in full and is the same moment again.
@@ -275,6 +298,24 @@ mod tests {
     fn addresses_are_read_or_refused() {
         let words = ["%", "%4", "%41", "%c3%a4", "%ff", "a", "=", "&", "+", "$filter=", "comp="];
         corpus("uri", &words, ROUNDS, super::uri);
+    }
+
+    #[test]
+    fn line_feeds_alone_are_refused_however_they_come() {
+        let words = [
+            "GET / HTTP/1.1\r\n",
+            "Host: a\r\n",
+            "\r\n",
+            "\n",
+            "\r",
+            "Content-Length: 3\r\n",
+            "Transfer-Encoding: chunked\r\n",
+            "abc",
+            "3\r\n",
+            "0\r\n\r\n",
+            ";",
+        ];
+        corpus("framing", &words, ROUNDS, super::framing);
     }
 
     #[test]

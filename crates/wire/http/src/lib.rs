@@ -5,8 +5,10 @@
 
 pub mod account;
 pub mod acl;
+mod arriving;
 pub mod auth;
 pub mod body;
+pub mod budget;
 pub mod client;
 pub mod cors;
 pub mod date;
@@ -28,6 +30,7 @@ pub mod uri;
 pub mod xml;
 
 pub use body::{Body, BodyError};
+pub use budget::Budget;
 pub use http::header::{HeaderMap, HeaderName, HeaderValue};
 pub use http::{Method, StatusCode, Uri};
 pub use limits::Limits;

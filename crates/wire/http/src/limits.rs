@@ -8,16 +8,20 @@ const HEADER_BYTES_MIN: usize = 8 * 1024;
 /// The limits of one [`Door`](crate::serve::Door). Plain data, so that settings can fill it in.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// The most connections at once, over all listeners that share the door. Further ones wait in the system's queue.
+    /// The most connections at once, over all listeners that share the door. Further ones are told so and closed.
     pub connections_max: usize,
     /// The most header lines of one request.
     pub header_count_max: usize,
     /// The most bytes of the request line and all headers.
     pub header_bytes_max: usize,
-    /// The longest time from a request's first byte to the end of its headers; also that of a TLS handshake.
+    /// The longest time from a request's first byte to the end of its headers. For the first request of a connection it
+    /// begins with the connection, a TLS handshake included.
     pub header_timeout: Duration,
     /// The longest wait for the next piece of a body.
     pub body_timeout: Duration,
+    /// The least bytes per second, on average, of a body and of an answer that the client is slow to take. What is shorter
+    /// than [`Limits::body_timeout`], or [`Limits::idle_timeout`], is slow enough in any case.
+    pub body_rate_min: u64,
     /// How long a connection may stay open without a request, or without taking more of its answer.
     pub idle_timeout: Duration,
     /// The longest time that a handler may take, reading the body included.
@@ -34,6 +38,7 @@ impl Default for Limits {
             header_bytes_max: 64 * 1024,
             header_timeout: Duration::from_secs(20),
             body_timeout: Duration::from_secs(30),
+            body_rate_min: 1024,
             idle_timeout: Duration::from_secs(120),
             request_timeout: Duration::from_secs(300),
             drain_timeout: Duration::from_secs(10),
@@ -42,6 +47,7 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// The buffer that heads are read into. A smaller limit is checked beside it.
     pub(crate) fn header_buffer_bytes(&self) -> usize {
         self.header_bytes_max.max(HEADER_BYTES_MIN)
     }

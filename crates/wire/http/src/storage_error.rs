@@ -295,11 +295,14 @@ impl<C: ErrorCode + From<CommonCode>> From<Refusal> for Fault<C> {
 
 impl<C: ErrorCode + From<CommonCode>> From<BodyError> for Fault<C> {
     fn from(error: BodyError) -> Self {
-        Self::new(match error {
-            BodyError::TooLarge => CommonCode::RequestBodyTooLarge,
-            BodyError::TimedOut => CommonCode::OperationTimedOut,
-            BodyError::Broken => CommonCode::InvalidInput,
-        })
+        match error {
+            BodyError::TooLarge => Self::new(CommonCode::RequestBodyTooLarge),
+            BodyError::TimedOut => Self::new(CommonCode::OperationTimedOut),
+            BodyError::Broken => Self::new(CommonCode::InvalidInput),
+            BodyError::NoRoom => {
+                Self::new(CommonCode::ServerBusy).retry_after(Duration::from_secs(1))
+            }
+        }
     }
 }
 

@@ -29,6 +29,28 @@ impl fmt::Display for TlsError {
 
 impl std::error::Error for TlsError {}
 
+const VERSION_1: &str = "the certificate is one of X.509 version 1, which names no hosts and which clients refuse: \
+     make one of version 3, for example with `openssl req -x509 -newkey rsa:2048 -nodes -days 365 -keyout key.pem \
+     -out cert.pem -subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1`";
+
+/// Whether a certificate is one of X.509 version 1. Those alone do not say their version: what is signed begins with the
+/// serial number there, and with the version under tag 0 in all others.
+fn is_version_1(certificate: &[u8]) -> bool {
+    const INTEGER: u8 = 0x02;
+    let signed = sequence(certificate).and_then(sequence);
+    signed.is_some_and(|signed| signed.first() == Some(&INTEGER))
+}
+
+/// What is in a DER sequence at the beginning of these bytes.
+fn sequence(bytes: &[u8]) -> Option<&[u8]> {
+    const SEQUENCE: u8 = 0x30;
+    const LONG: u8 = 0x80;
+    let (tag, rest) = bytes.split_first()?;
+    let (length, rest) = rest.split_first()?;
+    let more = if *length < LONG { 0 } else { usize::from(length - LONG) };
+    (*tag == SEQUENCE).then(|| rest.get(more..)).flatten()
+}
+
 impl Tls {
     /// From PEM text: the certificate with its chain, and the private key.
     pub fn from_pem(certificate: &[u8], key: &[u8]) -> Result<Self, TlsError> {
@@ -37,6 +59,9 @@ impl Tls {
             .map_err(|error| TlsError(format!("the certificate is not valid PEM: {error}")))?;
         if chain.is_empty() {
             return Err(TlsError("the certificate file holds no certificate".into()));
+        }
+        if chain.first().is_some_and(|own| is_version_1(own)) {
+            return Err(TlsError(VERSION_1.into()));
         }
         let key = PrivateKeyDer::from_pem_slice(key)
             .map_err(|error| TlsError(format!("the private key is not valid PEM: {error}")))?;
@@ -79,6 +104,23 @@ mod tests {
     fn a_made_certificate_can_be_served() {
         let made = self_signed(&["localhost".into(), "127.0.0.1".into()]).unwrap();
         Tls::from_pem(made.certificate.as_bytes(), made.key.as_bytes()).unwrap();
+    }
+
+    /// Made with `openssl req -new` and `openssl x509 -req` without extensions.
+    const OF_VERSION_1: &str = include_str!("../tests/certificates/version-1.pem");
+
+    #[test]
+    fn a_certificate_of_version_1_is_refused_with_what_to_do() {
+        let key = self_signed(&["localhost".into()]).unwrap().key;
+        let refused = Tls::from_pem(OF_VERSION_1.as_bytes(), key.as_bytes()).err().unwrap();
+        let said = refused.to_string();
+        assert!(said.contains("version 1") && said.contains("openssl req -x509"), "{said}");
+        let made = self_signed(&["localhost".into()]).unwrap();
+        let der = CertificateDer::from_pem_slice(made.certificate.as_bytes()).unwrap();
+        assert!(!is_version_1(&der));
+        for bytes in [&b""[..], b"0", b"0\x80", b"0\xff\xff", b"0\x03\x02\x01\x01"] {
+            assert!(!is_version_1(bytes), "{bytes:?}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Instant;
 use lazuli_http::{Method, Request, Response, StatusCode};
 use maud::html;
 
+use crate::attempts::Tried;
 use crate::form::Form;
 use crate::route::{ROOT, Route};
 use crate::session::Session;
@@ -26,15 +27,17 @@ impl Portal {
             return form(StatusCode::BAD_REQUEST, "", Some("The form could not be read."));
         };
         let (now, next) = (Instant::now(), fields.get("next"));
-        if let Some(wait) = self.attempts.wait(now) {
-            let seconds = wait.as_secs() + 1;
-            let message = format!("Too many wrong tokens. Try again in {seconds} seconds.");
-            return form(StatusCode::TOO_MANY_REQUESTS, next, Some(&message))
-                .with("retry-after", seconds.to_string());
-        }
-        if !self.api.is_token(fields.get("token").trim()) {
-            self.attempts.count_wrong(now);
-            return form(StatusCode::FORBIDDEN, next, Some("That is not the admin token."));
+        match self.api.try_token(fields.get("token").trim(), now) {
+            Tried::Right => {}
+            Tried::Wrong => {
+                return form(StatusCode::FORBIDDEN, next, Some("That is not the admin token."));
+            }
+            Tried::Wait(wait) => {
+                let seconds = wait.as_secs() + 1;
+                let message = format!("Too many wrong tokens. Try again in {seconds} seconds.");
+                return form(StatusCode::TOO_MANY_REQUESTS, next, Some(&message))
+                    .with("retry-after", seconds.to_string());
+            }
         }
         match self.sessions.begin(now) {
             Some(session) => {

@@ -4,12 +4,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 use lazuli_http::{
     Body, HeaderMap, HeaderValue, Method, Request, RequestId, Response, StatusCode, Stopper,
     stopper,
 };
-use lazuli_portal::{AdminApi, Ask, BoxFuture, Portal};
+use lazuli_portal::{AdminApi, Ask, Attempts, BoxFuture, Portal, Tried};
 use serde_json::{Value, json};
 
 pub const TOKEN: &str = "the-token-of-this-test";
@@ -20,13 +21,21 @@ pub const HOSTILE: &str = "tables/mine/<script>alert(1)</script>\"'&";
 type Answers = dyn Fn(&Ask) -> Option<Value> + Send + Sync;
 
 struct StandIn {
+    attempts: Attempts,
     asked: AtomicUsize,
     more: Box<Answers>,
 }
 
 impl AdminApi for StandIn {
-    fn is_token(&self, text: &str) -> bool {
-        text == TOKEN
+    fn try_token(&self, text: &str, now: Instant) -> Tried {
+        if let Some(wait) = self.attempts.wait(now) {
+            return Tried::Wait(wait);
+        }
+        if text == TOKEN {
+            return Tried::Right;
+        }
+        self.attempts.count_wrong(now);
+        Tried::Wrong
     }
 
     fn ask(&self, ask: Ask) -> BoxFuture<'_, Response> {
@@ -91,7 +100,11 @@ impl Site {
 
     /// A portal on an API that also answers this.
     pub fn with(more: impl Fn(&Ask) -> Option<Value> + Send + Sync + 'static) -> Self {
-        let api = Arc::new(StandIn { asked: AtomicUsize::new(0), more: Box::new(more) });
+        let api = Arc::new(StandIn {
+            attempts: Attempts::default(),
+            asked: AtomicUsize::new(0),
+            more: Box::new(more),
+        });
         let (stopper, stop) = stopper();
         Self { portal: Portal::new(api.clone(), 10010, stop), api, stopper }
     }

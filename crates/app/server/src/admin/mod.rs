@@ -22,10 +22,11 @@ mod shards;
 mod status;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use lazuli_http::uri::Query;
 use lazuli_http::{Body, BodyError, Request, Response, StatusCode};
+use lazuli_portal::{Attempts, Tried};
 use serde_json::{Map, Value};
 
 use crate::advice;
@@ -46,17 +47,46 @@ const RECORDED_BODY_BYTES_MAX: usize = 512 * 1024;
 pub(crate) struct Admin {
     running: Arc<Running>,
     token: Secret,
+    attempts: Attempts,
 }
 
 impl Admin {
     pub(crate) fn new(running: Arc<Running>, token: Secret) -> Self {
-        Self { running, token }
+        Self { running, token, attempts: Attempts::default() }
     }
 
     /// Answers one request.
     pub(crate) async fn handle(self: Arc<Self>, request: Request) -> Response {
-        let via = self.has_token(&request).then_some(Via::Api);
+        let given = request.header("authorization").and_then(|text| text.strip_prefix("Bearer "));
+        let via = match given.map(|given| self.try_token(given.trim(), Instant::now())) {
+            Some(Tried::Right) => Some(Via::Api),
+            Some(Tried::Wait(wait)) => return self.throttled(&request, wait),
+            Some(Tried::Wrong) | None => None,
+        };
         self.counted(request, via).await
+    }
+
+    /// Tries a token. After too many wrong ones nobody finds out for a while whether a further one is right, by whichever
+    /// way it comes.
+    fn try_token(&self, text: &str, now: Instant) -> Tried {
+        if let Some(wait) = self.attempts.wait(now) {
+            return Tried::Wait(wait);
+        }
+        if self.token.matches(text) {
+            return Tried::Right;
+        }
+        self.attempts.count_wrong(now);
+        Tried::Wrong
+    }
+
+    fn throttled(&self, request: &Request, wait: Duration) -> Response {
+        let found = Route::find(request.method.as_str(), &request.path, &request.query);
+        let name = found.map_or("unknown", |(route, _)| route.name);
+        let refusal = Refusal::too_many_tokens(wait);
+        let response = refusal.response().with("retry-after", wait_seconds(wait).to_string());
+        let status = response.status.as_u16();
+        self.running.requests.observe("admin", name, status, Duration::ZERO);
+        response
     }
 
     /// Answers and counts one request of somebody who has shown the token, in one way or the other, or has not.
@@ -172,11 +202,11 @@ impl Admin {
         };
         Ok(ok(&value))
     }
+}
 
-    fn has_token(&self, request: &Request) -> bool {
-        let given = request.header("authorization").and_then(|text| text.strip_prefix("Bearer "));
-        given.is_some_and(|given| self.token.matches(given.trim()))
-    }
+/// Whole seconds, and one more so that nobody comes back too early.
+fn wait_seconds(wait: Duration) -> u64 {
+    wait.as_secs() + 1
 }
 
 fn health_page(running: &Running) -> Response {
@@ -230,6 +260,7 @@ fn unreadable(error: BodyError) -> Refusal {
     match error {
         BodyError::TooLarge => Refusal::too_large("the body is too large"),
         BodyError::TimedOut | BodyError::Broken => Refusal::bad_request(error.to_string()),
+        BodyError::NoRoom => Refusal::busy(error.to_string()),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use lazuli_http::{Request, RequestId, Response};
-use lazuli_portal::{AdminApi, Ask, BoxFuture, Portal};
+use lazuli_portal::{AdminApi, Ask, BoxFuture, Portal, Tried};
 
 use super::Admin;
 use crate::audit::Via;
@@ -25,8 +25,8 @@ impl Admin {
 }
 
 impl AdminApi for Admin {
-    fn is_token(&self, text: &str) -> bool {
-        self.token.matches(text)
+    fn try_token(&self, text: &str, now: Instant) -> Tried {
+        Admin::try_token(self, text, now)
     }
 
     fn ask(&self, ask: Ask) -> BoxFuture<'_, Response> {

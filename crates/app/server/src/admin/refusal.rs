@@ -1,5 +1,7 @@
 //! Refusals of the admin API: a status, and JSON with code, message and hint.
 
+use std::time::Duration;
+
 use lazuli_http::{Response, StatusCode};
 use lazuli_store::Kind;
 use serde_json::json;
@@ -7,6 +9,7 @@ use serde_json::json;
 use crate::failure::Failure;
 
 use super::request::NoOperation;
+use super::wait_seconds;
 
 /// An operation that was not done.
 pub(super) struct Refusal {
@@ -43,6 +46,17 @@ impl Refusal {
         let failure = Failure::new("token-needed", "this needs the admin token")
             .hint("send `Authorization: Bearer TOKEN`; it is in admin-token in the data folder");
         Self::new(StatusCode::UNAUTHORIZED, failure)
+    }
+
+    pub(super) fn too_many_tokens(wait: Duration) -> Self {
+        let seconds = wait_seconds(wait);
+        let failure = Failure::new("too-many-wrong-tokens", "there were too many wrong tokens")
+            .hint(format!("try again in {seconds} seconds"));
+        Self::new(StatusCode::TOO_MANY_REQUESTS, failure)
+    }
+
+    pub(super) fn busy(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, Failure::new("busy", message))
     }
 
     pub(super) fn status(&self) -> u16 {

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use lazuli_http::uri::without_signature;
 use serde_json::{Map, Value, json};
 
 use crate::failure::Result;
@@ -72,6 +73,10 @@ impl Audit {
         line.insert("operation".to_owned(), json!(change.operation));
         line.insert("path".to_owned(), json!(cut(&change.path)));
         let shown = change.parameters.into_iter().take(FIELDS_MAX).map(|(name, value)| {
+            let value = match value {
+                Value::String(text) => json!(without_signature(&text)),
+                other => other,
+            };
             let text = value.to_string();
             let value = if text.len() > TEXT_BYTES_MAX { json!(cut(&text)) } else { value };
             (cut(&name), value)
@@ -206,6 +211,17 @@ mod tests {
         assert_eq!(first["parameters"], json!({ "region": "x" }));
         let again = audit.begin(change("fsck", json!({}))).await.unwrap();
         assert_eq!(again.number, 5);
+    }
+
+    #[tokio::test]
+    async fn signatures_in_addresses_are_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let audit = Audit::open(folder.path()).unwrap();
+        let parameters = json!({ "source": "http://a/b?sp=r&sig=hush&se=x", "count": 1 });
+        drop(audit.begin(change("restore", parameters)).await.unwrap());
+        let page = audit.page(None, 1).await.unwrap();
+        let expected = json!({ "source": "http://a/b?sp=r&sig=XXXXX&se=x", "count": 1 });
+        assert_eq!(page["changes"][0]["parameters"], expected);
     }
 
     #[tokio::test]

@@ -28,6 +28,7 @@ impl Running {
         page.single("lazuli_uptime_seconds", "gauge", "Time since the start.", uptime);
         self.requests.write(&mut page);
         self.write_connections(&mut page);
+        self.write_in_flight(&mut page);
         self.write_moves(&mut page);
         self.write_balance(&mut page);
         self.write_shards(&mut page);
@@ -45,9 +46,12 @@ impl Running {
 
     fn write_connections(&self, page: &mut Page) {
         type Figure = fn(&lazuli_http::Counts) -> u64;
-        let families: [(&str, &str, &str, Figure); 5] = [
+        let families: [(&str, &str, &str, Figure); 6] = [
             ("lazuli_connections_open", "gauge", "Open connections.", |c| c.connections_open),
             ("lazuli_connections_total", "counter", "Connections accepted.", |c| c.connections),
+            ("lazuli_connections_refused_total", "counter", "Connections over the limit.", |c| {
+                c.refused
+            }),
             ("lazuli_panics_total", "counter", "Requests that hit a fault of ours.", |c| c.panics),
             ("lazuli_timeouts_total", "counter", "Requests that took too long.", |c| c.timeouts),
             (
@@ -77,6 +81,23 @@ impl Running {
                 let labels = [("store", store.as_str()), ("state", state)];
                 page.sample(name, &labels, f64::from(u8::from(state == is)));
             }
+        }
+    }
+
+    fn write_in_flight(&self, page: &mut Page) {
+        let budget = &self.budget;
+        for (name, kind, help, value) in [
+            ("lazuli_in_flight_bytes", "gauge", "Memory of bodies and answers.", budget.held()),
+            ("lazuli_in_flight_bytes_peak", "gauge", "The most it ever was.", budget.peak()),
+            ("lazuli_in_flight_bytes_limit", "gauge", "The most it may be.", budget.bytes_max()),
+            (
+                "lazuli_in_flight_refused_total",
+                "counter",
+                "Times that there was no memory left for a body or an answer.",
+                budget.refused(),
+            ),
+        ] {
+            page.single(name, kind, help, value as f64);
         }
     }
 

@@ -27,6 +27,7 @@ pub use value::{
 };
 
 use lazuli_http::auth::bearer::Tokens;
+use lazuli_http::client;
 
 use crate::accounts::{self, Account};
 use crate::secret::Secret;
@@ -92,8 +93,12 @@ pub enum TlsMode {
 pub struct Limits {
     pub connections: usize,
     pub header_bytes: usize,
+    /// For all bodies and answers of the process.
+    pub in_flight_bytes: u64,
     pub header_timeout: Duration,
     pub body_timeout: Duration,
+    /// Per second.
+    pub body_rate: u64,
     pub idle_timeout: Duration,
     pub request_timeout: Duration,
 }
@@ -167,8 +172,10 @@ impl Settings {
             limits: Limits {
                 connections: one.need("connections-max", value::count)?,
                 header_bytes: one.need("header-bytes-max", memory_bytes)?,
+                in_flight_bytes: one.need("in-flight-bytes-max", value::bytes)?,
                 header_timeout: one.need("header-timeout", value::time)?,
                 body_timeout: one.need("body-timeout", value::time)?,
+                body_rate: one.need("body-rate-min", value::bytes)?,
                 idle_timeout: one.need("idle-timeout", value::time)?,
                 request_timeout: one.need("request-timeout", value::time)?,
             },
@@ -199,6 +206,7 @@ impl Settings {
             header_bytes_max: header_bytes,
             header_timeout: self.limits.header_timeout,
             body_timeout: self.limits.body_timeout,
+            body_rate_min: self.limits.body_rate,
             idle_timeout: self.limits.idle_timeout,
             request_timeout: self.limits.request_timeout,
             drain_timeout: self.stop_timeout,
@@ -243,7 +251,10 @@ fn blobs(one: &Reader<'_>) -> Result<lazuli_blobs::Limits> {
         block_bytes_max: one.need("blob-block-bytes-max", value::bytes)?,
         append_bytes_max: one.need("blob-append-bytes-max", value::bytes)?,
         page_items_max: one.need("blob-page-items-max", value::count)?,
-        source_hosts: one.may("blob-source-hosts", value::hosts)?.unwrap_or_default(),
+        sources: client::Sources {
+            hosts: one.may("blob-source-hosts", value::hosts)?.unwrap_or_default(),
+            ..client::Sources::default()
+        },
         ..lazuli_blobs::Limits::default()
     })
 }

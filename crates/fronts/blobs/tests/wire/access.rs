@@ -8,7 +8,7 @@ fn account_signed(permissions: &str, types: &str) -> String {
     signed_for("dev", permissions, types)
 }
 
-fn signed_for(account: &str, permissions: &str, types: &str) -> String {
+pub(crate) fn signed_for(account: &str, permissions: &str, types: &str) -> String {
     let (version, expiry) = ("2021-12-02", "2100-01-01T00:00:00Z");
     let text = format!("{account}\n{permissions}\nb\n{types}\n\n{expiry}\n\n\n{version}\n\n");
     let parameters = format!("sp={permissions}&ss=b&srt={types}&se={expiry}&sv={version}");

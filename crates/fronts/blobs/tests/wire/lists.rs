@@ -93,5 +93,7 @@ fn copies() {
     let elsewhere = "PUT /dev/con/copy\nx-ms-copy-source: http://192.0.2.1/b";
     assert_eq!(server.refusal(elsewhere), "403 CannotVerifyCopySource");
     let secure = "PUT /dev/con/copy\nx-ms-copy-source: https://example.com/b";
-    assert_eq!(server.refusal(secure), "400 InvalidHeaderValue");
+    assert_eq!(server.refusal(secure), "403 CannotVerifyCopySource");
+    let other = "PUT /dev/con/copy\nx-ms-copy-source: ftp://example.com/b";
+    assert_eq!(server.refusal(other), "400 InvalidHeaderValue");
 }

@@ -12,6 +12,7 @@ mod leases;
 mod lists;
 mod raw;
 mod service;
+mod sources;
 mod states;
 
 use expect_test::{Expect, expect};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
+use base64::{Engine as _, alphabet};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
@@ -23,11 +23,7 @@ pub struct BadKey;
 
 impl Key {
     pub fn from_base64(text: &str) -> Result<Self, BadKey> {
-        let bytes = STANDARD.decode(text.trim()).map_err(|_| BadKey)?;
-        if bytes.is_empty() || bytes.len() > KEY_BYTES_MAX {
-            return Err(BadKey);
-        }
-        Hmac::new_from_slice(&bytes).map(Self).map_err(|_| BadKey)
+        Hmac::new_from_slice(&key_bytes(text)?).map(Self).map_err(|_| BadKey)
     }
 
     /// A key that was derived from another one.
@@ -41,6 +37,31 @@ impl Key {
         mac.finalize().into_bytes().into()
     }
 }
+
+/// The bytes of a key, from base64 as the SDKs for JavaScript and other tools read it: padding is not needed, line ends and
+/// spaces count for nothing, both alphabets do, and bits that belong to no byte are dropped. Other signs are a mistake.
+pub fn key_bytes(text: &str) -> Result<Vec<u8>, BadKey> {
+    let plain = |sign: char| match sign {
+        '-' => '+',
+        '_' => '/',
+        other => other,
+    };
+    let mut signs: String = text.chars().filter(|sign| !sign.is_whitespace()).map(plain).collect();
+    signs.truncate(signs.trim_end_matches('=').len());
+    if signs.len() % 4 == 1 {
+        // Six bits are no byte.
+        signs
+            .pop()
+            .filter(|sign| sign.is_ascii_alphanumeric() || "+/".contains(*sign))
+            .ok_or(BadKey)?;
+    }
+    let bytes = LENIENT.decode(signs).map_err(|_| BadKey)?;
+    if bytes.is_empty() || bytes.len() > KEY_BYTES_MAX { Err(BadKey) } else { Ok(bytes) }
+}
+
+/// Without padding, and with whatever the last bits are.
+const LENIENT: GeneralPurpose =
+    GeneralPurpose::new(&alphabet::STANDARD, NO_PAD.with_decode_allow_trailing_bits(true));
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -95,7 +116,27 @@ impl Accounts {
 
 #[cfg(test)]
 mod tests {
+    use base64::engine::general_purpose::STANDARD;
+
     use super::*;
+
+    #[test]
+    fn keys_are_read_as_other_tools_read_them() {
+        let key = STANDARD.encode([251, 255, 0, 1]);
+        assert_eq!(key, "+/8AAQ==");
+        for text in
+            ["+/8AAQ==", "+/8AAQ", "+/8AAQ=", "-_8AAQ==", " +/8A\r\nAQ== ", "+/8AAR", "+/8AAR=="]
+        {
+            assert_eq!(key_bytes(text), Ok(vec![251, 255, 0, 1]), "{text}");
+        }
+        // As the SDK for JavaScript has it: five signs are three bytes.
+        assert_eq!(key_bytes("a2V5M"), Ok(b"key".to_vec()));
+        for text in ["", "=", "A", "a2V5!", "SECRET!", "a2=V5", "\u{e4}", "a2V5\u{e4}"] {
+            assert_eq!(key_bytes(text), Err(BadKey), "{text}");
+        }
+        assert!(key_bytes(&STANDARD.encode([0; KEY_BYTES_MAX])).is_ok());
+        assert_eq!(key_bytes(&STANDARD.encode([0; KEY_BYTES_MAX + 1])), Err(BadKey));
+    }
 
     #[test]
     fn either_key_verifies_and_nothing_else_does() {

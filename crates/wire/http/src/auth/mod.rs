@@ -22,7 +22,7 @@ use http::HeaderMap;
 use crate::date;
 use crate::message::Request;
 
-pub use key::{Accounts, BadKey, KEY_BYTES_MAX, Key, Keys};
+pub use key::{Accounts, BadKey, KEY_BYTES_MAX, Key, Keys, key_bytes};
 pub use sign::{Dialect, sign};
 
 /// How far a request's date may be from our clock.

@@ -96,7 +96,11 @@ impl<'q> Fields<'q> {
     pub(super) fn verify(&self, text: &str, keys: &Keys) -> Result<(), Refusal> {
         // A plus sign that was not escaped was read as a space.
         let signature = self.get("sig").replace(' ', "+");
-        let signature = STANDARD.decode(signature).map_err(|_| Refusal::Malformed)?;
+        let signature = STANDARD.decode(signature).map_err(|_| Refusal::WrongSignature)?;
+        // Of two signatures nobody can say which one counts.
+        if self.0.iter().filter(|(name, _)| name.eq_ignore_ascii_case("sig")).count() != 1 {
+            return Err(Refusal::WrongSignature);
+        }
         if keys.verify(text, &signature) { Ok(()) } else { Err(Refusal::WrongSignature) }
     }
 
@@ -198,6 +202,25 @@ mod tests {
         let refused = check_account(&request(Method::GET, "/", &[]), &query, "dev", &keys(), 't')
             .unwrap_err();
         assert_eq!(refused, Refusal::WrongSignature);
+    }
+
+    #[test]
+    fn a_signature_that_is_none_or_there_twice_is_a_wrong_one() {
+        let good = "sp=rl&ss=bt&srt=sco&se=2026-11-16T00:00:00Z&sv=2019-02-02";
+        let text = "dev\nrl\nbt\nsco\n\n2026-11-16T00:00:00Z\n\n\n2019-02-02\n";
+        let signed = crate::uri::percent_encode(&STANDARD.encode(keys().first.sign(text)));
+        let check = |more: String| {
+            let parameters = format!("{good}{more}");
+            let query = Query::parse(&parameters).unwrap();
+            check_account(&request(Method::GET, "/", &[]), &query, "dev", &keys(), 't').map(|_| ())
+        };
+        assert_eq!(check(format!("&sig={signed}")), Ok(()));
+        for sig in ["", "%25", "A", "abc", "%00", "no+base64!"] {
+            assert_eq!(check(format!("&sig={sig}")), Err(Refusal::WrongSignature), "{sig}");
+        }
+        for twice in [format!("&sig={signed}&sig={signed}"), format!("&sig={signed}&SIG=AAEC")] {
+            assert_eq!(check(twice.clone()), Err(Refusal::WrongSignature), "{twice}");
+        }
     }
 
     #[test]

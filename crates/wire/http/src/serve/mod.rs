@@ -4,7 +4,9 @@
 //! costs the one request it happened in.
 
 mod connection;
+pub(crate) mod framing;
 mod phase;
+mod refusal;
 
 use std::collections::hash_map::RandomState;
 use std::future::Future;
@@ -17,6 +19,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
+use crate::budget::Budget;
 use crate::limits::Limits;
 use crate::message::{Request, RequestId, Response};
 use crate::stop::Stop;
@@ -25,10 +28,13 @@ use crate::tls::Tls;
 /// How long to wait after the system refused to hand out a connection, so that a lack of descriptors is no busy loop.
 const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 
-/// What all listeners of a process share: the limits, the room for connections, and counts.
+/// What the listeners of a front share: the limits, the room for connections, and counts.
 pub struct Door {
     limits: Limits,
     room: Arc<Semaphore>,
+    /// The room for connections that are told that there is none.
+    refusals: Arc<Semaphore>,
+    budget: Arc<Budget>,
     counters: Counters,
     id_high: u64,
     id_next: AtomicU64,
@@ -38,6 +44,7 @@ pub struct Door {
 struct Counters {
     connections: AtomicU64,
     closed: AtomicU64,
+    refused: AtomicU64,
     requests: AtomicU64,
     panics: AtomicU64,
     timeouts: AtomicU64,
@@ -50,6 +57,8 @@ pub struct Counts {
     /// Connections that are open now.
     pub connections_open: u64,
     pub connections: u64,
+    /// Connections that were closed because too many were open.
+    pub refused: u64,
     pub requests: u64,
     /// Handlers that panicked: each one is a fault of ours.
     pub panics: u64,
@@ -60,7 +69,8 @@ pub struct Counts {
 }
 
 impl Door {
-    pub fn new(limits: Limits) -> Arc<Self> {
+    /// A door whose bodies and answers take their memory from a budget that other doors may share.
+    pub fn new(limits: Limits, budget: Arc<Budget>) -> Arc<Self> {
         // Request ids need to be unique, not secret: a random start and a counter do.
         let mut hasher = RandomState::new().build_hasher();
         hasher.write_u32(std::process::id());
@@ -68,6 +78,8 @@ impl Door {
         Arc::new(Self {
             limits,
             room: Arc::new(Semaphore::new(room)),
+            refusals: Arc::new(Semaphore::new(refusal::AT_ONCE_MAX)),
+            budget,
             counters: Counters::default(),
             id_high: hasher.finish(),
             id_next: AtomicU64::new(0),
@@ -86,6 +98,7 @@ impl Door {
         Counts {
             connections_open: connections.saturating_sub(closed),
             connections,
+            refused: read(&self.counters.refused),
             requests: read(&self.counters.requests),
             panics: read(&self.counters.panics),
             timeouts: read(&self.counters.timeouts),
@@ -136,14 +149,6 @@ pub async fn serve<H, F>(
     let handler = Arc::new(handler);
     let mut connections = JoinSet::new();
     loop {
-        let permit = tokio::select! {
-            biased;
-            () = stop.stopped() => break,
-            Some(_) = connections.join_next(), if !connections.is_empty() => continue,
-            permit = door.room.clone().acquire_owned() => permit,
-        };
-        // The semaphore is never closed; if it were, nobody could be let in any more.
-        let Ok(permit) = permit else { break };
         let accepted = tokio::select! {
             biased;
             () = stop.stopped() => break,
@@ -153,6 +158,20 @@ pub async fn serve<H, F>(
         let Ok((stream, peer)) = accepted else {
             count(&door.counters.accept_failures);
             tokio::time::sleep(ACCEPT_RETRY).await;
+            continue;
+        };
+        let Ok(permit) = door.room.clone().try_acquire_owned() else {
+            count(&door.counters.refused);
+            match door.refusals.clone().try_acquire_owned() {
+                Ok(room) => {
+                    let tls = tls.clone();
+                    connections.spawn(async move {
+                        refusal::refuse(stream, tls).await;
+                        drop(room);
+                    });
+                }
+                Err(_) => refusal::refuse_at_once(&stream, tls.as_ref()),
+            }
             continue;
         };
         let inside = Inside::enter(door.clone(), permit);

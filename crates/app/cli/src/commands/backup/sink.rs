@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use crate::args::service::Service;
@@ -55,7 +56,12 @@ impl Shelf {
                     return Err(Failure::failed(message));
                 }
                 let part = folder.join(format!("{name}{PART_SUFFIX}"));
-                let file = OpenOptions::new().write(true).create(true).truncate(true).open(&part);
+                let file = OpenOptions::new()
+                    .write(true)
+                    .create(true)
+                    .truncate(true)
+                    .mode(0o600)
+                    .open(&part);
                 let file = file.map_err(|error| cannot(&part, &error))?;
                 Ok(Sink::File(FileSink { file, part: Some(part), path }))
             }
