@@ -126,6 +126,11 @@ impl Catalog {
         View::of(&*self.snapshot()).containers().await
     }
 
+    /// Containers from this id on, by id, at most `most`: a page of all of them.
+    pub async fn containers_from(&self, first: ContainerId, most: usize) -> Result<Vec<Container>> {
+        View::of(&*self.snapshot()).containers_from(first, most).await
+    }
+
     /// Containers whose names begin with `prefix`, by name, behind the name `after`, at most `most`.
     pub async fn containers_named(
         &self,

@@ -145,6 +145,17 @@ impl<'a> View<'a> {
         self.values(keys::space(keys::CONTAINER)).await
     }
 
+    /// Containers from this id on, by id, at most `most`.
+    pub(crate) async fn containers_from(
+        &self,
+        first: ContainerId,
+        most: usize,
+    ) -> Result<Vec<Container>> {
+        let end = KeyRange::prefix(keys::space(keys::CONTAINER)).end;
+        let range = KeyRange::new(keys::of_container(keys::CONTAINER, first), end);
+        Ok(self.rows(range, most).await?.into_iter().map(|(_, container)| container).collect())
+    }
+
     pub(crate) async fn containers_named(
         &self,
         prefix: &str,

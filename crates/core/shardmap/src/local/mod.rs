@@ -174,6 +174,12 @@ impl LocalMap {
         Ok(rows.as_ref().ok_or_else(unknown)?.by_id.values().cloned().collect())
     }
 
+    /// How many partitions this shard holds. It is in memory: asking costs the same however many there are.
+    pub fn partition_count(&self) -> Result<usize> {
+        let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(rows.as_ref().ok_or_else(unknown)?.by_id.len())
+    }
+
     /// The highest number of an operation that this shard has taken. A catalog whose version is lower has lost its memory.
     pub fn seen(&self) -> Result<u64> {
         let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
