@@ -18,6 +18,7 @@ mod portal;
 mod process;
 mod programs;
 mod python;
+mod python_programs;
 mod server;
 mod sim;
 mod steps;
@@ -90,7 +91,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "program",
-        usage: "object-store|rclone",
+        usage: "object-store|rclone|adlfs|az",
         what: "a program as users have it, on a server of its own",
         run: programs::run,
     },

@@ -11,7 +11,8 @@ use crate::chaos::{self, Fate};
 use crate::conformance::Sdk;
 use crate::workspace::{Workspace, cargo};
 use crate::{
-    Failure, Result, conformance, crash, fuzz, portal, process, programs, sim, tidy, tour,
+    Failure, Result, conformance, crash, fuzz, portal, process, programs, python_programs, sim,
+    tidy, tour,
 };
 
 /// Seeds that the simulator runs in the test; `cargo xtask sim --seeds N` runs more.
@@ -127,6 +128,11 @@ const STEPS: &[Step] = &[
         name: "rclone",
         proves: "rclone brings a tree of 5,000 files to Blobs and back",
         run: programs::rclone,
+    },
+    Step {
+        name: "adlfs",
+        proves: "pandas and pyarrow keep Parquet files on Blobs, through adlfs and pyarrow's own client",
+        run: python_programs::adlfs,
     },
     Step {
         name: "portal",
