@@ -11,6 +11,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+# How often it is looked whether a copy is done. Each look is a command, which takes a second.
+COPY_LOOKS_MAX = 30
+
 
 class Az:
     def __init__(self, program, blobs, queues, tables, account, key, home):
@@ -71,7 +74,12 @@ def blobs(az, folder):
     copied = ["--destination-container", "files", "--destination-blob", "copy.bin"]
     # Without the address of the source the program would take that of the cloud.
     source = ["--source-uri", f"{az.blobs}/files/large.bin"]
-    assert az.run("storage", "blob", "copy", "start", *copied, *source)["copy_status"] == "success"
+    status = az.run("storage", "blob", "copy", "start", *copied, *source)["copy_status"]
+    for _ in range(COPY_LOOKS_MAX):
+        if status != "pending":
+            break
+        status = az.run("storage", "blob", "show", *to, "copy.bin")["properties"]["copy"]["status"]
+    assert status == "success", status
     az.run("storage", "blob", "metadata", "update", *to, "copy.bin", "--metadata", "from=copy")
     assert az.run("storage", "blob", "metadata", "show", *to, "copy.bin") == {"from": "copy"}
     az.run("storage", "blob", "snapshot", *to, "copy.bin")
