@@ -9,9 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use lazuli_env::BoxFuture;
-use lazuli_shardmap::manager::{
-    Cuts, LocalMaps, Manager, NewPartition, OPERATION_PARTITIONS_MAX,
-};
+use lazuli_shardmap::manager::{Cuts, LocalMaps, Manager, NewPartition, OPERATION_PARTITIONS_MAX};
 use lazuli_shardmap::{
     Catalog, ContainerId, Identity, LocalMap, MapKind, MapSource, PartitionState, ShardId,
 };

@@ -145,6 +145,19 @@ impl<'a> View<'a> {
         self.values(keys::space(keys::CONTAINER)).await
     }
 
+    pub(crate) async fn container_count(&self) -> Result<usize> {
+        let mut rest = KeyRange::prefix(keys::space(keys::CONTAINER));
+        let mut count = 0;
+        loop {
+            let page = self.reader.scan(&rest, Direction::Forward, PageLimit::MAX).await?;
+            count += page.items.len();
+            match (page.more, page.items.last()) {
+                (true, Some((last, _))) => rest.start = after_key(last),
+                _ => return Ok(count),
+            }
+        }
+    }
+
     /// Containers from this id on, by id, at most `most`.
     pub(crate) async fn containers_from(
         &self,

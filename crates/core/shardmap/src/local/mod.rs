@@ -8,6 +8,7 @@
 //! remembers the numbers it has applied until the catalog says that all below some number are finished, and refuses those
 //! from then on. So a coordinator that was paused and wakes up late does no harm.
 
+mod count;
 mod rows;
 mod values;
 
@@ -172,12 +173,6 @@ impl LocalMap {
     pub fn partitions(&self) -> Result<Vec<Partition>> {
         let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
         Ok(rows.as_ref().ok_or_else(unknown)?.by_id.values().cloned().collect())
-    }
-
-    /// How many partitions this shard holds. It is in memory: asking costs the same however many there are.
-    pub fn partition_count(&self) -> Result<usize> {
-        let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
-        Ok(rows.as_ref().ok_or_else(unknown)?.by_id.len())
     }
 
     /// The highest number of an operation that this shard has taken. A catalog whose version is lower has lost its memory.
