@@ -19,6 +19,7 @@ mod portal;
 mod process;
 mod programs;
 mod python;
+mod python_programs;
 mod server;
 mod sim;
 mod steps;
@@ -91,7 +92,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "program",
-        usage: "object-store|rclone|azure-storage",
+        usage: "object-store|rclone|azure-storage|adlfs|az",
         what: "a program as users have it, on a server of its own",
         run: programs::run,
     },

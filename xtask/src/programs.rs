@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::arguments::Arguments;
 use crate::process::{self, unusable};
 use crate::workspace::{Workspace, cargo, root};
-use crate::{Failure, Result, azure_storage, debian, server};
+use crate::{Failure, Result, azure_storage, debian, python_programs, server};
 
 /// A workspace of its own, so that what the program needs does not become what Lazuli needs.
 const OBJECT_STORE: &str = "tests/programs/object-store";
@@ -21,8 +21,13 @@ const TREE_FILES: usize = 100;
 type Program = fn() -> Result;
 
 /// The programs, by name.
-const PROGRAMS: &[(&str, Program)] =
-    &[("object-store", object_store), ("rclone", rclone), ("azure-storage", azure_storage::run)];
+const PROGRAMS: &[(&str, Program)] = &[
+    ("object-store", object_store),
+    ("rclone", rclone),
+    ("azure-storage", azure_storage::run),
+    ("adlfs", python_programs::adlfs),
+    ("az", python_programs::az),
+];
 
 pub(crate) fn run(mut arguments: Arguments) -> Result {
     let name = arguments.word();

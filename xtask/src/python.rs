@@ -7,7 +7,7 @@ use crate::process::{self, unusable};
 use crate::workspace::{self, Workspace};
 use crate::{Failure, Result};
 
-/// Every package with its exact version, also those that others bring along.
+/// The packages of the conformance tests, each with its exact version, also those that others bring along.
 const REQUIREMENTS: &str = "tests/conformance/python/requirements.txt";
 
 /// What Debian splits off from Python and a virtual environment needs.
@@ -15,11 +15,16 @@ const DEBIAN_PACKAGE: &str = "python3-venv";
 
 /// The Python of the virtual environment, after making or renewing it if the requirements or Python itself changed.
 pub(crate) fn environment(workspace: &Workspace) -> Result<PathBuf> {
-    let requirements = workspace::root().join(REQUIREMENTS);
+    environment_of(workspace, REQUIREMENTS, "python")
+}
+
+/// The same with the packages of another file, in an environment of this name.
+pub(crate) fn environment_of(workspace: &Workspace, file: &str, name: &str) -> Result<PathBuf> {
+    let requirements = workspace::root().join(file);
     let wanted =
         std::fs::read_to_string(&requirements).map_err(|error| unusable(&requirements, &error))?;
     let wanted = format!("{}\n{wanted}", version()?);
-    let folder = workspace.scratch.join("python");
+    let folder = workspace.scratch.join(name);
     let python = folder.join("bin/python");
     let stamp = folder.join("made-from.txt");
     if std::fs::read_to_string(&stamp).is_ok_and(|made_from| made_from == wanted) {
@@ -27,7 +32,7 @@ pub(crate) fn environment(workspace: &Workspace) -> Result<PathBuf> {
     }
     process::fresh_folder(&folder)?;
     make(&folder)?;
-    println!("--- installing {REQUIREMENTS}");
+    println!("--- installing {file}");
     process::run(
         Command::new(&python)
             .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])

@@ -11,8 +11,8 @@ use crate::chaos::{self, Fate};
 use crate::conformance::Sdk;
 use crate::workspace::{Workspace, cargo};
 use crate::{
-    Failure, Result, azure_storage, conformance, crash, fuzz, portal, process, programs, sim, tidy,
-    tour,
+    Failure, Result, azure_storage, conformance, crash, fuzz, portal, process, programs,
+    python_programs, sim, tidy, tour,
 };
 
 /// Seeds that the simulator runs in the test; `cargo xtask sim --seeds N` runs more.
@@ -133,6 +133,11 @@ const STEPS: &[Step] = &[
         name: "azure-storage",
         proves: "the JavaScript SDK before today's works on Tables, Queues and Blobs",
         run: azure_storage::run,
+    },
+    Step {
+        name: "adlfs",
+        proves: "pandas and pyarrow keep Parquet files on Blobs, through adlfs and pyarrow's own client",
+        run: python_programs::adlfs,
     },
     Step {
         name: "portal",

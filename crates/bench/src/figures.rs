@@ -6,12 +6,18 @@ use std::time::Duration;
 /// The processor time of this process so far, without the engine's background workers: they work off what either of the
 /// two has left. Zero where the system does not say.
 pub(crate) fn cpu_time() -> Duration {
+    cpu_time_without("fjall")
+}
+
+/// The processor time of this process so far, without the threads whose names begin so. Zero where the system does not
+/// say.
+pub(crate) fn cpu_time_without(prefix: &str) -> Duration {
     let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return Duration::ZERO };
     let time = |folder: &Path| {
         let name = std::fs::read_to_string(folder.join("comm")).ok()?;
         let times = std::fs::read_to_string(folder.join("schedstat")).ok()?;
         let nanos = times.split(' ').next()?.parse().ok()?;
-        (!name.starts_with("fjall")).then_some(Duration::from_nanos(nanos))
+        (!name.starts_with(prefix)).then_some(Duration::from_nanos(nanos))
     };
     threads.filter_map(|thread| time(&thread.ok()?.path())).sum()
 }

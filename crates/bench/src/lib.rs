@@ -6,6 +6,7 @@ pub mod blocks;
 pub mod compare;
 mod figures;
 pub mod history;
+pub mod many;
 pub mod moving;
 pub mod queues;
 pub mod shardmap;

@@ -8,6 +8,7 @@ use lazuli_store::Result;
 use tokio::sync::Notify;
 
 use crate::engine::Engine;
+use crate::reconciling::Reconciler;
 
 impl Engine {
     /// Starts the background work. It ends by itself when the engine is dropped.
@@ -38,8 +39,10 @@ impl Engine {
         self.repeat("count partitions", settings.job_interval, None, |engine| {
             Box::pin(async move { engine.recount_all().await })
         });
-        self.repeat("reconcile", settings.reconcile_interval, None, |engine| {
-            Box::pin(async move { engine.manager.reconcile().await.map(|_| ()) })
+        let reconciler = Arc::new(Reconciler::default());
+        self.repeat("reconcile", settings.reconcile_interval, None, move |engine| {
+            let reconciler = reconciler.clone();
+            Box::pin(async move { reconciler.run(&engine).await.map(|_| ()) })
         });
     }
 

@@ -10,7 +10,7 @@ use lazuli_store::{Error, Kind, Result};
 use crate::hot::{HotKey, HotKeys};
 use crate::lane::Lane;
 use crate::meter::Budget;
-use crate::sample::Sample;
+use crate::sample::{Asked, Sample};
 use crate::stats::{Counts, PartitionStats, Size, Traffic};
 
 /// Made on the first request, let go when many others are in use and this one is idle.
@@ -123,6 +123,13 @@ impl LivePartition {
             let message = format!("partition {} is over {per_second} units a second", self.id);
             Error::new(Kind::Throttled { retry_after }, "over-budget", message)
         })
+    }
+
+    /// Everything that was asked of it since it was warmed up.
+    pub(crate) fn asked(&self) -> Asked {
+        let Traffic { reads, writes, throttled, .. } = &self.traffic;
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Asked { reads: read(reads), writes: read(writes), throttled: read(throttled) }
     }
 
     /// Reads and writes since it was warmed up.

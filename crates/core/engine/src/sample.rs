@@ -30,6 +30,14 @@ pub struct Sample {
     pub write_times: Latencies,
 }
 
+/// What was asked of partitions since they were warmed up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    pub reads: u64,
+    pub writes: u64,
+    pub throttled: u64,
+}
+
 /// Whose a partition is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
@@ -64,6 +72,17 @@ impl LiveShard {
         // What has left the shard or was split is not asked for again.
         self.let_go(&gone);
         samples
+    }
+
+    /// What was asked of all partitions of this shard that are in use.
+    pub fn asked(&self) -> Asked {
+        self.warm().iter().map(|partition| partition.asked()).fold(Asked::default(), |sum, one| {
+            Asked {
+                reads: sum.reads + one.reads,
+                writes: sum.writes + one.writes,
+                throttled: sum.throttled + one.throttled,
+            }
+        })
     }
 
     /// What every partition of this shard holds, as far as it was ever counted, by partition. Reads one row for each.

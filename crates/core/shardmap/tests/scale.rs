@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use lazuli_env::BoxFuture;
-use lazuli_shardmap::manager::{LocalMaps, Manager, NewPartition, OPERATION_PARTITIONS_MAX};
+use lazuli_shardmap::manager::{Cuts, LocalMaps, Manager, NewPartition, OPERATION_PARTITIONS_MAX};
 use lazuli_shardmap::{
-    Catalog, ContainerId, Identity, LocalMap, MapSource, PartitionState, ShardId,
+    Catalog, ContainerId, Identity, LocalMap, MapKind, MapSource, PartitionState, ShardId,
 };
 use lazuli_store::faulty::Fault;
 use lazuli_store::mem::MemStore;
@@ -120,6 +120,9 @@ impl Store for Counting {
     }
 }
 
+/// One partition that holds all routes.
+const WHOLE: Cuts = Cuts::At(Vec::new());
+
 struct OneShard(Arc<LocalMap>);
 
 impl LocalMaps for OneShard {
@@ -150,11 +153,7 @@ impl Large {
         let local = Arc::new(LocalMap::open(shard.clone()).await.unwrap());
         let manager = Manager::new(env, catalog, Arc::new(OneShard(local)));
         manager.add_shard(&new_shard("one")).await.unwrap();
-        let list = new_container(
-            "tenants",
-            lazuli_shardmap::MapKind::List,
-            lazuli_shardmap::manager::Cuts::Empty,
-        );
+        let list = new_container("tenants", MapKind::List, Cuts::Empty);
         let container = manager.create_container(&list).await.unwrap().id;
         let point = |nth: usize| NewPartition::point(text(&format!("tenant-{nth:07}")), None);
         let points: Vec<_> = (0..points).map(point).collect();
@@ -184,6 +183,31 @@ async fn a_change_of_a_large_map_costs_no_more_than_one_of_a_small_map() {
     let large = Large::new(40_000).await.cost_of_change().await;
     println!("{small} rows in a small map, {large} in a large one");
     assert!(large <= small + 4, "{small} rows in a small map, {large} in a large one");
+}
+
+/// Rows read and written to create a container and to delete it again, beside `others`
+/// containers of one partition each.
+async fn cost_of_creation(others: usize) -> [usize; 2] {
+    let large = Large::new(0).await;
+    let rows = || large.rows.load(Ordering::Relaxed);
+    let table = |nth: usize| new_container(&format!("tables/a/t{nth:06}"), MapKind::Range, WHOLE);
+    for nth in 0..others {
+        large.manager.create_container(&table(nth)).await.unwrap();
+    }
+    let before = rows();
+    let created = large.manager.create_container(&table(others)).await.unwrap();
+    let creation = rows() - before;
+    let before = rows();
+    large.manager.delete_container(created.id, created.version).await.unwrap();
+    [creation, rows() - before]
+}
+
+#[tokio::test]
+async fn the_last_of_many_containers_costs_no_more_rows_than_the_first() {
+    let few = cost_of_creation(10).await;
+    let many = cost_of_creation(2_000).await;
+    println!("rows to create and to delete a container: {few:?} beside 10, {many:?} beside 2,000");
+    assert_eq!(few, many, "rows to create and to delete a container beside 10 and 2,000 others");
 }
 
 #[tokio::test]

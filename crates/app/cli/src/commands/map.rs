@@ -34,13 +34,13 @@ pub(crate) fn list_partitions(
 }
 
 fn list(target: &Target) -> Result<()> {
-    let answer = Client::find(target)?.get("/v1/maps")?;
+    let maps = pages(&Client::find(target)?, "/v1/maps?", "maps")?;
     if target.json {
-        output::json(&answer);
+        output::json(&serde_json::json!({ "maps": maps }));
         return Ok(());
     }
     let columns = ["id", "name", "kind", "key", "schema", "partitions", "version"];
-    output::table(&columns, &rows(&answer["maps"], &columns));
+    output::table(&columns, &rows(&maps, &columns));
     Ok(())
 }
 
@@ -71,18 +71,23 @@ fn show(name: &str, target: &Target) -> Result<()> {
 
 /// All partitions, page by page.
 pub(super) fn partitions(client: &Client, map: Option<&str>, shard: Option<&str>) -> Result<Value> {
+    let mut path = "/v1/partitions?".to_owned();
+    for (name, value) in [("map", map), ("shard", shard)] {
+        if let Some(value) = value {
+            path.push_str(&format!("{name}={}&", percent_encode(value)));
+        }
+    }
+    pages(client, &path, "partitions")
+}
+
+/// All of a list that comes in pages. The path ends where the next parameter begins.
+fn pages(client: &Client, path: &str, list: &str) -> Result<Value> {
     let mut all = Vec::new();
     let mut after = String::new();
     loop {
-        let mut path = format!("/v1/partitions?after={}", percent_encode(&after));
-        for (name, value) in [("map", map), ("shard", shard)] {
-            if let Some(value) = value {
-                path.push_str(&format!("&{name}={}", percent_encode(value)));
-            }
-        }
-        let mut page = client.get(&path)?;
-        if let Value::Array(partitions) = page["partitions"].take() {
-            all.extend(partitions);
+        let mut page = client.get(&format!("{path}after={}", percent_encode(&after)))?;
+        if let Value::Array(items) = page[list].take() {
+            all.extend(items);
         }
         match page["next"].as_str() {
             Some(next) => after = next.to_owned(),

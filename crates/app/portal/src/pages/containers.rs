@@ -2,7 +2,6 @@
 
 use lazuli_http::uri::percent_encode;
 use maud::html;
-use serde_json::Value;
 
 use crate::layout::{list, live, table, text};
 use crate::page::{Outcome, Part, Result, Visit};
@@ -13,12 +12,13 @@ pub(crate) const PATH: &str = "/portal/containers";
 const SHOWN_MAX: usize = 500;
 
 pub(crate) async fn show(visit: &Visit<'_>) -> Result {
-    let maps = visit.api.get(&["v1", "maps"]).await?;
     let wanted = visit.query.get("name").unwrap_or_default();
-    let fits = |map: &&Value| text(&map["name"]).contains(wanted);
-    let found: Vec<&Value> = list(&maps["maps"]).iter().filter(fits).collect();
+    let most = SHOWN_MAX.to_string();
+    let query = [("name", wanted), ("limit", most.as_str())];
+    let maps = visit.api.get_with(&["v1", "maps"], &query).await?;
+    let found = list(&maps["maps"]);
     let rows = html! {
-        @for map in found.iter().take(SHOWN_MAX) {
+        @for map in found {
             tr {
                 th.key scope="row" { a href=(path(text(&map["name"]))) { (text(&map["name"])) } }
                 td { (text(&map["kind"])) }
@@ -44,8 +44,8 @@ pub(crate) async fn show(visit: &Visit<'_>) -> Result {
             (live("containers", html! {
                 @if found.is_empty() { p.muted { "There is no such container." } }
                 @else { (table("Containers", &["Container", "Map", "Key", "Schema", "Partitions"], rows)) }
-                @if found.len() > SHOWN_MAX {
-                    p.muted { "These are the first " (SHOWN_MAX) " of " (found.len()) "." }
+                @if !maps["next"].is_null() {
+                    p.muted { "These are the first " (SHOWN_MAX) "; a part of the name finds the others." }
                 }
             }))
         }

@@ -8,27 +8,72 @@ use lazuli_store::KeyRange;
 use serde_json::{Value, json};
 
 use super::refusal::{Refusal, Result};
-use super::request::PartitionFilter;
+use super::request::{MapFilter, PartitionFilter};
 use super::shards;
 use crate::running::Running;
 
 /// Up to here the partitions of a map are counted when maps are listed.
 const COUNTED_MAX: usize = 1_000;
 
-pub(super) async fn list(running: &Running) -> Result<Value> {
+/// Containers that are read from the catalog at a time.
+const CONTAINERS_AT_ONCE: usize = 1_000;
+
+/// A page of maps, in the order of their ids.
+pub(super) async fn list(running: &Running, filter: &MapFilter) -> Result<Value> {
     let mut maps = Vec::new();
-    for container in running.catalog().containers().await? {
-        let every = KeyRange::new(Bytes::new(), None);
-        let most = COUNTED_MAX + 1;
-        let counted = running.catalog().partitions_in(container.id, &every, most).await?.len();
-        let mut map = show_container(&container);
-        map["partitions"] = match counted {
-            0..=COUNTED_MAX => json!(counted),
-            _ => json!(format!("over {COUNTED_MAX}")),
-        };
-        maps.push(map);
+    let mut rest = Containers::from(filter.first);
+    while let Some(container) = rest.next(running).await? {
+        if !filter.name.as_deref().is_none_or(|part| container.name.contains(part)) {
+            continue;
+        }
+        if maps.len() == filter.limit {
+            return Ok(json!({ "maps": maps, "next": container.id.0.to_string() }));
+        }
+        maps.push(show_counted(running, &container).await?);
     }
-    Ok(json!({ "maps": maps }))
+    Ok(json!({ "maps": maps, "next": null }))
+}
+
+async fn show_counted(running: &Running, container: &Container) -> Result<Value> {
+    let every = KeyRange::new(Bytes::new(), None);
+    let most = COUNTED_MAX + 1;
+    let counted = running.catalog().partitions_in(container.id, &every, most).await?.len();
+    let mut map = show_container(container);
+    map["partitions"] = match counted {
+        0..=COUNTED_MAX => json!(counted),
+        _ => json!(format!("over {COUNTED_MAX}")),
+    };
+    Ok(map)
+}
+
+/// Containers by id, read a few at a time, so that the start of a list costs the same however many follow.
+struct Containers {
+    read: std::vec::IntoIter<Container>,
+    /// Where the next reading begins; none if there is nothing behind what was read.
+    first: Option<ContainerId>,
+}
+
+impl Containers {
+    fn from(first: ContainerId) -> Self {
+        Self { read: Vec::new().into_iter(), first: Some(first) }
+    }
+
+    /// One container alone.
+    fn only(container: Container) -> Self {
+        Self { read: vec![container].into_iter(), first: None }
+    }
+
+    async fn next(&mut self, running: &Running) -> Result<Option<Container>> {
+        if self.read.as_slice().is_empty()
+            && let Some(first) = self.first.take()
+        {
+            let read = running.catalog().containers_from(first, CONTAINERS_AT_ONCE).await?;
+            let last = read.last().filter(|_| read.len() == CONTAINERS_AT_ONCE);
+            self.first = last.and_then(|last| last.id.0.checked_add(1)).map(ContainerId);
+            self.read = read.into_iter();
+        }
+        Ok(self.read.next())
+    }
 }
 
 pub(super) async fn show(running: &Running, name: &str) -> Result<Value> {
@@ -44,17 +89,20 @@ pub(super) async fn partitions(running: &Running, filter: &PartitionFilter) -> R
         Some(name) => Some(shards::find(running, name).await?.id),
         None => None,
     };
-    let containers = match &filter.map {
-        Some(name) => vec![find(running, name).await?],
-        None => catalog.containers().await?,
-    };
     let (first, from) = match &filter.after {
         Some(text) => parse_place(text)?,
         None => (ContainerId(0), Bytes::new()),
     };
+    let mut containers = match &filter.map {
+        Some(name) => Containers::only(find(running, name).await?),
+        None => Containers::from(first),
+    };
     let mut shown = Vec::new();
     let mut left = filter.limit;
-    for container in containers.iter().filter(|container| container.id >= first) {
+    while let Some(container) = containers.next(running).await? {
+        if container.id < first {
+            continue;
+        }
         let start = if container.id == first { from.clone() } else { Bytes::new() };
         let rest = KeyRange::new(start, None);
         let mut entries = catalog.partitions_in(container.id, &rest, left + 1).await?;
@@ -63,7 +111,7 @@ pub(super) async fn partitions(running: &Running, filter: &PartitionFilter) -> R
         for partition in entries.iter().map(|entry| &entry.partition) {
             if only.is_none_or(|only| only == partition.shard) {
                 let shard = shards.get(&partition.shard);
-                shown.push(show_partition(running, container, partition, shard).await);
+                shown.push(show_partition(running, &container, partition, shard).await);
             }
         }
         if let Some(beyond) = beyond {

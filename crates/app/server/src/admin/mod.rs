@@ -159,7 +159,7 @@ impl Admin {
             Operation::RepairShard { name } => {
                 shards::repair(running, &name, &body(request).await?).await?
             }
-            Operation::ListMaps => maps::list(running).await?,
+            Operation::ListMaps(filter) => maps::list(running, &filter).await?,
             Operation::ShowMap { name } => maps::show(running, &name).await?,
             Operation::MapHistory { name, step } => history::map(running, &name, step).await?,
             Operation::ListPartitions(filter) => maps::partitions(running, &filter).await?,

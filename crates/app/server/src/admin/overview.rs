@@ -7,8 +7,9 @@ use super::refusal::Result;
 use crate::metrics::STEP_S;
 use crate::running::Running;
 
-/// The most partitions of a shard whose figures are added up; beyond them the sums say that they are partial.
-const PARTITIONS_SUMMED_MAX: usize = 100_000;
+/// The most partitions of a shard that are counted for one answer because their figures are not known yet. If there are
+/// more, the sums say that they are partial.
+const COUNTED_MAX: usize = 100;
 /// Over how many of the last steps a rate is taken.
 const RATE_STEPS: usize = 2;
 
@@ -56,26 +57,30 @@ async fn sums(running: &Running, shard: &Shard) -> Result<Value> {
     if running.host.why_down(shard.id).is_some() {
         return Ok(shown);
     }
-    let partitions = running.catalog().partitions_on(shard.id, PARTITIONS_SUMMED_MAX).await?;
-    let (mut items, mut bytes, mut reads, mut writes, mut throttled) = (0u64, 0u64, 0, 0, 0);
-    for partition in &partitions {
-        if let Ok(stats) = running.engine.partition_stats(partition.id, shard.id).await {
-            items += stats.counts.items;
-            bytes += stats.counts.bytes;
-            reads += stats.reads;
-            writes += stats.writes;
-            throttled += stats.throttled;
-        }
+    let live = running.engine.shards().get(shard.id)?;
+    let (mut items, mut bytes, mut uncounted) = (0u64, 0u64, 0);
+    for (partition, (_, known)) in live.sizes().await? {
+        let size = match known {
+            Some(size) => Some(size),
+            None if uncounted == COUNTED_MAX => None,
+            None => {
+                uncounted += 1;
+                running.engine.partition_size(partition, shard.id).await.ok()
+            }
+        };
+        items += size.map_or(0, |size| size.items);
+        bytes += size.map_or(0, |size| size.bytes);
     }
+    let asked = live.asked();
     for (name, figure) in [
         ("items", items),
         ("bytes", bytes),
-        ("reads", reads),
-        ("writes", writes),
-        ("throttled", throttled),
+        ("reads", asked.reads),
+        ("writes", asked.writes),
+        ("throttled", asked.throttled),
     ] {
         shown[name] = json!(figure);
     }
-    shown["partial"] = json!(partitions.len() == PARTITIONS_SUMMED_MAX);
+    shown["partial"] = json!(uncounted == COUNTED_MAX);
     Ok(shown)
 }

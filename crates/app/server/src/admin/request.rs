@@ -2,6 +2,7 @@
 
 use lazuli_engine::Middle;
 use lazuli_history::Step;
+use lazuli_shardmap::ContainerId;
 
 use super::explorer::Explore;
 use crate::restores::Wanted;
@@ -25,7 +26,7 @@ pub(super) enum Operation {
     RepairShard {
         name: String,
     },
-    ListMaps,
+    ListMaps(MapFilter),
     ShowMap {
         name: String,
     },
@@ -129,6 +130,20 @@ pub(super) enum Steer {
     Resume,
     Cancel,
 }
+
+/// Which maps, and how many of them.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct MapFilter {
+    /// The least id of a map on the page: the `next` of the page before.
+    pub(super) first: ContainerId,
+    /// A part of their names.
+    pub(super) name: Option<String>,
+    pub(super) limit: usize,
+}
+
+/// How many maps one page has unless asked otherwise, and at most.
+pub(super) const MAPS_PER_PAGE: usize = 1_000;
+pub(super) const MAPS_PER_PAGE_MAX: usize = 10_000;
 
 /// Which partitions, and how many of them.
 #[derive(Debug, PartialEq, Eq)]

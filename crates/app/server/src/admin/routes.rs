@@ -5,11 +5,13 @@
 use lazuli_engine::Middle;
 use lazuli_history::Step;
 use lazuli_http::uri::{Query, percent_decode};
+use lazuli_shardmap::ContainerId;
 
 use super::explorer;
 use super::request::{
-    AUDIT_PER_PAGE, AUDIT_PER_PAGE_MAX, NoOperation, Operation, PARTITIONS_PER_PAGE,
-    PARTITIONS_PER_PAGE_MAX, PartitionChange, PartitionFilter, Steer,
+    AUDIT_PER_PAGE, AUDIT_PER_PAGE_MAX, MAPS_PER_PAGE, MAPS_PER_PAGE_MAX, MapFilter, NoOperation,
+    Operation, PARTITIONS_PER_PAGE, PARTITIONS_PER_PAGE_MAX, PartitionChange, PartitionFilter,
+    Steer,
 };
 use crate::restores::Wanted;
 
@@ -72,7 +74,7 @@ const ROUTES: &[Route] = &[
     read("/v1/rebalance/plan", "plan-balance", |_| Ok(Operation::PlanBalance)),
     change("POST", "/v1/rebalance", "begin-balance", |_| Ok(Operation::BeginBalance)),
     change("DELETE", "/v1/rebalance", "stop-balance", |_| Ok(Operation::StopBalance)),
-    read("/v1/maps", "list-maps", |_| Ok(Operation::ListMaps)),
+    read("/v1/maps", "list-maps", list_maps).taking(&["after", "name", "limit"]),
     read("/v1/maps/{name}", "show-map", |given| {
         Ok(Operation::ShowMap { name: given.text("name")? })
     }),
@@ -311,6 +313,16 @@ fn find_middle(given: &Given<'_, '_>) -> Result<Operation, NoOperation> {
 
 fn steer(given: &Given<'_, '_>, steer: Steer) -> Result<Operation, NoOperation> {
     Ok(Operation::SteerJob { number: given.number("number")?, steer })
+}
+
+fn list_maps(given: &Given<'_, '_>) -> Result<Operation, NoOperation> {
+    let after = given.parameter("after").map(str::parse).transpose();
+    let after = after.map_err(|_| NoOperation::Parameter("after"))?;
+    Ok(Operation::ListMaps(MapFilter {
+        first: ContainerId(after.unwrap_or(0)),
+        name: given.parameter("name").map(str::to_owned),
+        limit: given.limit("limit", MAPS_PER_PAGE, MAPS_PER_PAGE_MAX)?,
+    }))
 }
 
 fn list_partitions(given: &Given<'_, '_>) -> Result<Operation, NoOperation> {

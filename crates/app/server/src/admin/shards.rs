@@ -59,6 +59,15 @@ pub(super) async fn repair(running: &Running, name: &str, body: &Value) -> Resul
     Ok(json!({ "name": shard.name, "differences_before": before, "differences_left": left.len() }))
 }
 
+/// How many partitions a shard holds: by its own count, which is in memory, or by the catalog's if it is down.
+async fn partition_count(running: &Running, shard: &Shard) -> Result<u64> {
+    let live = running.engine.shards().get(shard.id).ok();
+    match live.and_then(|live| live.local().partition_count().ok()) {
+        Some(count) => Ok(count as u64),
+        None => Ok(running.catalog().partition_count(shard.id).await?),
+    }
+}
+
 /// The shard of this name.
 pub(super) async fn find(running: &Running, name: &str) -> Result<Shard> {
     let shards = running.catalog().shards().await?;
@@ -78,7 +87,7 @@ async fn show(running: &Running, shard: &Shard) -> Result<Value> {
         "region": shard.region,
         "labels": shard.labels,
         "version": shard.version,
-        "partitions": running.catalog().partition_count(shard.id).await?,
+        "partitions": partition_count(running, shard).await?,
         "state": match (&down, &health, is_drained) {
             (Some(_), ..) => "down",
             (None, Some(health), _) if reason.is_some() => health.name(),

@@ -33,7 +33,7 @@ pub(super) async fn status(running: &Running) -> Result<Value> {
         "endpoints": by_name(&running.endpoints),
         "shards": shards.len(),
         "shards_down": down,
-        "maps": catalog.containers().await?.len(),
+        "maps": catalog.container_count().await?,
         "catalog_version": catalog.version().await?,
         "operations_pending": catalog.operations().await?.len(),
         "unhealthy": unhealthy,

@@ -15,7 +15,7 @@ mod rows;
 mod source;
 mod view;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use lazuli_env::{Env, Id};
 use lazuli_store::{Direction, Error, KeyRange, Kind, PageLimit, Reader, Result, Store, Write};
@@ -43,6 +43,8 @@ pub struct Catalog {
     changing: tokio::sync::Mutex<u64>,
     /// Held while records are written, likewise.
     recording: tokio::sync::Mutex<u64>,
+    /// How many containers there were at the version at which they were last counted.
+    counted: Mutex<Option<(u64, usize)>>,
 }
 
 impl Catalog {
@@ -87,6 +89,7 @@ impl Catalog {
             id: identity.id,
             changing: tokio::sync::Mutex::new(version),
             recording: tokio::sync::Mutex::new(records),
+            counted: Mutex::default(),
         })
     }
 
@@ -124,6 +127,24 @@ impl Catalog {
     /// All containers, by id.
     pub async fn containers(&self) -> Result<Vec<Container>> {
         View::of(&*self.snapshot()).containers().await
+    }
+
+    /// How many containers there are. They are counted again only after the catalog has changed.
+    pub async fn container_count(&self) -> Result<usize> {
+        let snapshot = self.snapshot();
+        let version = newest(&*snapshot, keys::HEAD).await?;
+        let counted = *self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, count)) = counted.filter(|(at, _)| *at == version) {
+            return Ok(count);
+        }
+        let count = View::of(&*snapshot).container_count().await?;
+        *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = Some((version, count));
+        Ok(count)
+    }
+
+    /// Containers from this id on, by id, at most `most`: a page of all of them.
+    pub async fn containers_from(&self, first: ContainerId, most: usize) -> Result<Vec<Container>> {
+        View::of(&*self.snapshot()).containers_from(first, most).await
     }
 
     /// Containers whose names begin with `prefix`, by name, behind the name `after`, at most `most`.

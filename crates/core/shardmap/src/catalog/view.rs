@@ -145,6 +145,30 @@ impl<'a> View<'a> {
         self.values(keys::space(keys::CONTAINER)).await
     }
 
+    pub(crate) async fn container_count(&self) -> Result<usize> {
+        let mut rest = KeyRange::prefix(keys::space(keys::CONTAINER));
+        let mut count = 0;
+        loop {
+            let page = self.reader.scan(&rest, Direction::Forward, PageLimit::MAX).await?;
+            count += page.items.len();
+            match (page.more, page.items.last()) {
+                (true, Some((last, _))) => rest.start = after_key(last),
+                _ => return Ok(count),
+            }
+        }
+    }
+
+    /// Containers from this id on, by id, at most `most`.
+    pub(crate) async fn containers_from(
+        &self,
+        first: ContainerId,
+        most: usize,
+    ) -> Result<Vec<Container>> {
+        let end = KeyRange::prefix(keys::space(keys::CONTAINER)).end;
+        let range = KeyRange::new(keys::of_container(keys::CONTAINER, first), end);
+        Ok(self.rows(range, most).await?.into_iter().map(|(_, container)| container).collect())
+    }
+
     pub(crate) async fn containers_named(
         &self,
         prefix: &str,

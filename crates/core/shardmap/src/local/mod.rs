@@ -8,6 +8,7 @@
 //! remembers the numbers it has applied until the catalog says that all below some number are finished, and refuses those
 //! from then on. So a coordinator that was paused and wakes up late does no harm.
 
+mod count;
 mod rows;
 mod values;
 

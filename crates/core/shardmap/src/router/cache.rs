@@ -31,6 +31,8 @@ struct Kept {
 #[derive(Default)]
 struct Used {
     slot: Arc<Slot>,
+    /// Its key in `names`, so that it is removed from there without a search.
+    name: Option<String>,
     entries: usize,
     lately: AtomicBool,
 }
@@ -98,8 +100,9 @@ impl Cache {
             return;
         };
         let before = std::mem::replace(&mut used.entries, entries);
+        let former = used.name.replace(container.name.clone());
         kept.entries = kept.entries - before + entries;
-        kept.names.retain(|_, named| *named != id);
+        kept.forget_name(former.as_deref(), id);
         kept.names.insert(container.name.clone(), id);
         self.shrink(&mut kept, id);
     }
@@ -144,7 +147,16 @@ impl Kept {
     fn remove(&mut self, id: ContainerId) {
         if let Some(used) = self.slots.remove(&id) {
             self.entries -= used.entries;
+            self.forget_name(used.name.as_deref(), id);
         }
-        self.names.retain(|_, named| *named != id);
+    }
+
+    /// Removes a container's name, unless another container has taken it since.
+    fn forget_name(&mut self, name: Option<&str>, id: ContainerId) {
+        if let Some(name) = name
+            && self.names.get(name) == Some(&id)
+        {
+            self.names.remove(name);
+        }
     }
 }
