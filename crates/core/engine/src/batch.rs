@@ -106,7 +106,7 @@ impl<'a> Batch<'a> {
         let txn = self.shard.store.begin(guards).await?;
         for (held, (partition, turn)) in held.iter().zip(&mut self.partitions) {
             if turn.counts.is_none() || turn.counted_under != held.guard {
-                let counts = load_counts(&*txn, held, partition).await?;
+                let counts = load_counts(&*txn, held, partition, self.shard).await?;
                 self.shard.lsns.push_past(counts.last_lsn);
                 if !counts.exact {
                     self.shard.note_inexact(partition.id);
@@ -125,7 +125,8 @@ impl<'a> Batch<'a> {
                 claim.records_changes = job.records_changes();
             }
             last_lsn = self.shard.lsns.next_lsn();
-            let mut tx = Tx::new(&*txn, &mut overlay, &claims, last_lsn);
+            let outside = &self.shard.settings.outside;
+            let mut tx = Tx::new(&*txn, &mut overlay, &claims, last_lsn, outside);
             let outcome = job.run(&mut tx).await;
             let (added, wrote_expiry) = (tx.deltas, tx.wrote_expiry);
             if outcome.is_ok() {
@@ -172,22 +173,23 @@ async fn load_counts(
     reader: &dyn Reader,
     held: &Held,
     partition: &LivePartition,
+    shard: &LiveShard,
 ) -> Result<Counts> {
     if let Some(row) = reader.get(&Counts::key(partition.id)).await? {
         return Counts::decode(row).map_err(|error: Error| error.context(partition.id));
     }
     let mut counts = Counts { exact: true, ..Counts::default() };
+    let mut total = Delta::default();
     for space in lazuli_shardmap::layout::Space::KEY_ORDERED {
         let keys = keys_of(held.container, *space, &held.routes);
         let limit = PageLimit::items(COUNT_AT_ONCE_MAX);
         let page = reader.scan(&keys, Direction::Forward, limit).await?;
         counts.exact &= !page.more;
-        counts.items += page.items.len() as u64;
-        let bytes: usize = page.items.iter().map(|(key, value)| key.len() + value.len()).sum();
-        counts.bytes += bytes as u64;
-        for (_, value) in page.items {
+        for (key, value) in page.items {
+            total.put(shard.settings.outside.weigh(&key, &value));
             counts.last_lsn = counts.last_lsn.max(crate::item::Item::decode(value)?.version);
         }
     }
+    counts.apply(total);
     Ok(counts)
 }

@@ -13,6 +13,7 @@ use lazuli_store::{Direction, Error, KeyRange, Kind, PageLimit, Reader, Result, 
 use crate::engine::Engine;
 use crate::item::keys_of;
 use crate::lane::SinceCount;
+use crate::outside::Outside;
 use crate::shard::LiveShard;
 use crate::stats::{Counts, Delta, PartitionStats, Size};
 
@@ -32,21 +33,21 @@ pub(crate) async fn recount(shard: &Arc<LiveShard>, id: PartitionId) -> Result<C
     let mut total = Delta::default();
     for space in Space::KEY_ORDERED {
         let keys = keys_of(held.container, *space, &held.routes);
-        total.add(count(&*snapshot, keys).await?);
+        total.add(count(&*snapshot, keys, &shard.settings.outside).await?);
     }
     let mut turn = partition.lane.turn.lock().await;
     let since = turn.since_count.take_if(|since| since.number == number);
     total.add(since.ok_or_else(disturbed)?.delta);
     let stored = shard.store.snapshot().get(&Counts::key(id)).await?;
     let stored = stored.map(Counts::decode).transpose()?.unwrap_or_default();
-    let mut counts = Counts { items: 0, bytes: 0, exact: true, last_lsn: stored.last_lsn };
+    let mut counts = Counts { exact: true, last_lsn: stored.last_lsn, ..Counts::default() };
     counts.apply(total);
     turn.counts = None;
     let txn = shard.store.begin(vec![held.guard.clone()]).await?;
     txn.commit(vec![Write::Put(Counts::key(id), counts.encode())]).await?;
     turn.counts = Some(counts);
     turn.counted_under = held.guard;
-    partition.note_size(Size { items: counts.items, bytes: counts.bytes });
+    partition.note_size(counts.size().unwrap_or_default());
     Ok(counts)
 }
 
@@ -55,13 +56,12 @@ fn disturbed() -> Error {
 }
 
 /// Items and bytes of a range of keys.
-pub(crate) async fn count(reader: &dyn Reader, mut keys: KeyRange) -> Result<Delta> {
+async fn count(reader: &dyn Reader, mut keys: KeyRange, outside: &Outside) -> Result<Delta> {
     let mut total = Delta::default();
     loop {
         let page = reader.scan(&keys, Direction::Forward, PageLimit::MAX).await?;
         for (key, value) in &page.items {
-            total.items += 1;
-            total.bytes += (key.len() + value.len()) as i64;
+            total.put(outside.weigh(key, value));
         }
         match (page.more, page.items.last()) {
             (true, Some((last, _))) => keys.start = after_key(last),
@@ -101,8 +101,8 @@ impl Engine {
         match row.map(Counts::decode).transpose()?.and_then(|counts| counts.size()) {
             Some(size) => Ok(size),
             None => {
-                let Counts { items, bytes, .. } = recount(&shard, id).await?;
-                Ok(Size { items, bytes })
+                let Counts { items, bytes, outside, .. } = recount(&shard, id).await?;
+                Ok(Size { items, bytes, outside })
             }
         }
     }
