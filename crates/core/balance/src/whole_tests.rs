@@ -41,7 +41,8 @@ fn the_whole_plan_goes_on_with_the_pieces_until_all_is_even() {
     let last = whole.plans.last().unwrap();
     assert!(last.actions.is_empty(), "nothing is left to do");
     let peak = fleet.peak(&last.after, Goal::Bytes);
-    assert!(peak <= 1.1, "{peak}");
+    // Eight pieces on three shards.
+    assert!(peak <= 1.13, "{peak}");
     let moves = whole.plans.iter().flat_map(|plan| moved(&plan.actions));
     let moves: Vec<u64> = moves.collect();
     assert!(!moves.is_empty());

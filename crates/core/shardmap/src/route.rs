@@ -24,8 +24,8 @@ pub const ROUTE_BYTES_MAX: usize = HASH_BYTES + ENCODED_KEY_BYTES_MAX;
 /// What the first 16 bits of a hash are shifted by to get the virtual shard.
 const VIRTUAL_SHIFT: u32 = 2;
 
-/// So many bytes at the end of a route may be the highest there are: those of a number or an id.
-const FULL_BYTES_MAX: usize = 16;
+/// So many bytes at the end of a route may be the highest there are: those of numbers and ids.
+const FULL_BYTES_MAX: usize = 128;
 
 impl MapKind {
     /// The route of a key. Refuses a key that is not of the schema, or too long.
