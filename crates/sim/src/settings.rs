@@ -60,6 +60,7 @@ impl Settings {
                 moves_at_once: random.between(1, 4) as usize,
                 reconcile_interval: Duration::from_millis(*random.pick(&[50, 30_000])),
                 latencies: true,
+                outside: lazuli_shapes::blob::outside(),
             },
         }
     }

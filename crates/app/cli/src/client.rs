@@ -29,6 +29,8 @@ pub(crate) struct Client {
     address: SocketAddr,
     authority: String,
     token: Secret,
+    /// Where the token was found, for people.
+    token_from: String,
 }
 
 impl Client {
@@ -45,17 +47,21 @@ impl Client {
             })?,
         };
         let kept = || token::read(&settings.data);
-        let token = match settings.admin_token {
-            Some(token) => token,
-            None => kept()?.ok_or_else(|| {
-                Failure::failed("there is no admin token").hint(
-                    "name the data folder of the server with --data, \
+        let file = || token::path(&settings.data).display().to_string();
+        let (token, token_from) = match settings.admin_token {
+            Some(token) => (token, "the setting admin-token".to_owned()),
+            None => (
+                kept()?.ok_or_else(|| {
+                    Failure::failed("there is no admin token").hint(
+                        "name the data folder of the server with --data, \
                      or set LAZULI_ADMIN_TOKEN to its token",
-                )
-            })?,
+                    )
+                })?,
+                file(),
+            ),
         };
         let (address, authority) = parse(&url)?;
-        Ok(Self { address, authority, token })
+        Ok(Self { address, authority, token, token_from })
     }
 
     pub(crate) fn get(&self, path: &str) -> Result<Value> {
@@ -93,7 +99,23 @@ impl Client {
             Failure::failed(format!("what answers at {} is no admin API", self.authority))
         })?;
         let value: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
-        if (200..300).contains(&status) { Ok(value) } else { Err(refused(status, &value)) }
+        match status {
+            200..300 => Ok(value),
+            401 => Err(self.wrong_token(&value)),
+            _ => Err(refused(status, &value)),
+        }
+    }
+
+    /// A request of this client always carries a token, so it is the wrong one.
+    fn wrong_token(&self, answer: &Value) -> Failure {
+        let code = answer["error"]["code"].as_str().unwrap_or("token-wrong");
+        let message =
+            format!("the server at {} does not take this admin token ({code})", self.authority);
+        Failure::failed(message).hint(format!(
+            "the token comes from {}; that of the server is in the file admin-token in its data \
+             folder",
+            self.token_from
+        ))
     }
 
     fn connect(&self) -> std::io::Result<TcpStream> {

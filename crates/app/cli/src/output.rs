@@ -44,6 +44,20 @@ pub(crate) fn cell(value: &Value) -> String {
     }
 }
 
+/// How wide a terminal is taken to be that does not say.
+const TERMINAL_COLUMNS: usize = 80;
+
+/// How many characters a line of the terminal has, as the shell tells.
+pub(crate) fn terminal_width() -> usize {
+    let told = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    told.unwrap_or(TERMINAL_COLUMNS)
+}
+
+/// As much of a text as fits into a line of this width. A full line would wrap.
+pub(crate) fn fit(text: &str, width: usize) -> String {
+    text.chars().take(width.saturating_sub(1)).collect()
+}
+
 /// A number of bytes with a unit that fits.
 pub(crate) fn size(bytes: u64) -> String {
     let mut size = bytes as f64;

@@ -229,3 +229,16 @@ fn what_is_refused_is_said_and_counted() {
         assert_eq!(fake.run(folder.path(), bad).status.code(), Some(2), "{bad:?}");
     }
 }
+
+#[test]
+fn a_synchronization_is_timed_from_its_beginning() {
+    let folder = tempfile::tempdir().unwrap();
+    let fake = Fake::start(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        Some((200, vec![("content-type", "application/xml".to_owned())], listed(&[])))
+    });
+    let synced = fake.run(folder.path(), &["blob", "sync", "--json", "az://c", "into"]);
+    assert!(synced.status.success(), "{}", stderr(&synced));
+    let answer: serde_json::Value = serde_json::from_str(&stdout(&synced)).unwrap();
+    assert!(answer["seconds"].as_f64().unwrap() >= 0.7, "{answer}");
+}

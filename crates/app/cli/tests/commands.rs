@@ -368,6 +368,9 @@ fn partitions_are_split_in_the_middle_and_around_one_key_which_then_moves_alone(
     let three = pieces(&isolated);
     assert_eq!(three.len(), 3);
     assert_eq!(isolated["partitions"][1]["from"], "k20");
+    assert_eq!(isolated["partitions"][2]["from"], "after k20");
+    let exact = isolated["partitions"][2]["from_route"].as_str().unwrap();
+    assert_eq!(exact, "6b32300002", "the key with its end, one higher");
     assert_eq!(
         server.command(&["partition", "split", &three[1], "--isolate", "k20"]),
         format!("partition {} has nothing else in it already\n", three[1])
@@ -388,4 +391,79 @@ fn partitions_are_split_in_the_middle_and_around_one_key_which_then_moves_alone(
     }
     let fsck = run(folder.path(), &["fsck"]);
     assert_eq!(fsck.status.code(), Some(0), "{}", stdout(&fsck));
+}
+
+#[test]
+fn a_wrong_token_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let _server = Server::start(folder.path());
+    let mut command = lazuli(folder.path(), &["status"]);
+    command.env("LAZULI_ADMIN_TOKEN", "0123456789abcdef0123456789abcdef");
+    let refused = command.output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    let text = stderr(&refused);
+    assert!(text.contains("does not take this admin token (token-wrong)"), "{text}");
+    assert!(text.contains("the token comes from the setting admin-token"), "{text}");
+    // The token in the data folder can be that of another server too.
+    std::fs::write(folder.path().join("lazuli-data/admin-token"), "f".repeat(64)).unwrap();
+    let text = stderr(&run(folder.path(), &["status"]));
+    assert!(text.contains("lazuli-data/admin-token"), "{text}");
+}
+
+#[test]
+fn a_removed_shard_frees_its_disk_while_the_server_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    server.command(&["shard", "add", "two"]);
+    let shards = folder.path().join("lazuli-data/shards");
+    assert!(shards.join("two").is_dir());
+    server.command(&["shard", "remove", "two"]);
+    let began = std::time::Instant::now();
+    let left = || {
+        let entries = std::fs::read_dir(&shards).unwrap().flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.starts_with("two")).collect::<Vec<_>>()
+    };
+    while !left().is_empty() {
+        assert!(began.elapsed() < Duration::from_secs(60), "{:?}", left());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // The name is free again.
+    server.command(&["shard", "add", "two"]);
+}
+
+#[test]
+fn the_bytes_of_blobs_count_and_cut_where_people_read_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    for (name, bytes) in [("a", 1_000_000), ("b", 1_000_000), ("c", 2_000_000)] {
+        let tree = folder.path().join("tree");
+        std::fs::create_dir_all(&tree).unwrap();
+        std::fs::write(tree.join(name), vec![b'x'; bytes]).unwrap();
+    }
+    server.command(&["blob", "sync", "tree", "az://album", "--create"]);
+    let listed = || {
+        let list = server.json(&["partition", "list", "--map", "blobs/devstoreaccount1"]);
+        list["partitions"].as_array().unwrap().clone()
+    };
+    let [whole] = &listed()[..] else { panic!("{:?}", listed()) };
+    let bytes = whole["bytes"].as_u64().unwrap();
+    assert!((4_000_000..4_010_000).contains(&bytes), "{bytes}");
+    server.command(&["partition", "split", &whole["id"].to_string()]);
+    let halves = listed();
+    assert_eq!(halves.len(), 2);
+    for half in &halves {
+        let bytes = half["bytes"].as_u64().unwrap();
+        assert!((2_000_000..2_010_000).contains(&bytes), "{half}");
+    }
+    let bound = halves[1]["from"].as_str().unwrap();
+    assert!(bound.starts_with("album,") && bound.ends_with(",c"), "{bound}");
+    assert_eq!(halves[0]["to_route"], halves[1]["from_route"]);
+    let token = std::fs::read_to_string(folder.path().join("lazuli-data/admin-token")).unwrap();
+    let bearer = format!("Bearer {}", token.trim());
+    let headers = [("authorization", &bearer[..])];
+    let (status, body) = ask(&server.endpoint("admin"), "GET", "/v1/overview", &headers, "");
+    assert_eq!(status, 200);
+    let overview: Value = serde_json::from_str(&body).unwrap();
+    assert!(overview["shards"][0]["bytes"].as_u64().unwrap() > 4_000_000, "{overview}");
 }

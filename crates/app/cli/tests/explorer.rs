@@ -355,7 +355,7 @@ fn changes_of_data_are_written_down_without_the_data_and_need_the_token() {
     assert!(!audit.to_string().contains("hush"));
     explorer.token.push('0');
     let refused = explorer.refused("GET", &keys("p", "r"), &[], "");
-    assert_eq!(refused, (401, "token-needed".to_owned()));
+    assert_eq!(refused, (401, "token-wrong".to_owned()));
     let refused = explorer.refused("DELETE", &keys("p", "r"), &[("if-match", "*")], "");
-    assert_eq!(refused, (401, "token-needed".to_owned()));
+    assert_eq!(refused, (401, "token-wrong".to_owned()));
 }

@@ -115,12 +115,41 @@ fn a_resumed_insert_still_refuses_what_is_another_entity() {
     std::fs::write(folder.path().join("in.jsonl"), other).unwrap();
     let refused = run(folder.path(), &[&import[..], &["--resume"]].concat());
     assert!(stderr(&refused).starts_with("error: line 21: "), "{}", stderr(&refused));
-    // Another table or another file is not gone on with.
-    let elsewhere = ["table", "import", "others", "in.jsonl", "--resume", "--mode", "insert"];
-    assert!(stderr(&run(folder.path(), &elsewhere)).contains("something else"));
+    // Another table has its own progress with the same file, and another file is not gone on with.
+    let elsewhere = ["table", "import", "others", "in.jsonl", "--create", "--mode", "insert"];
+    let refused = run(folder.path(), &elsewhere);
+    assert!(stderr(&refused).starts_with("error: line 21: "), "{}", stderr(&refused));
+    assert_eq!(count(&server, "others"), 20);
+    assert!(folder.path().join("in.jsonl.2.progress").exists());
     std::fs::write(folder.path().join("in.jsonl"), "short\n").unwrap();
     let changed = run(folder.path(), &[&import[..], &["--resume"]].concat());
     assert!(stderr(&changed).contains("--restart"), "{}", stderr(&changed));
+}
+
+#[test]
+fn an_import_of_csv_that_was_interrupted_before_its_first_entity_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let rows: String = (0..50).map(|n| format!("p,{n:03},{n}\n")).collect();
+    std::fs::write(folder.path().join("in.csv"), format!("PartitionKey,RowKey,N\n{rows}")).unwrap();
+    let import = ["table", "import", "things", "in.csv", "--create"];
+    // What is there as soon as the first batch is sent, and stays if the program is ended then.
+    let done = run(folder.path(), &[&import[..], &["--progress", "kept"]].concat());
+    assert!(done.status.success(), "{}", stderr(&done));
+    let url = server.endpoint("tables");
+    let work = serde_json::json!({
+        "import": format!("{url}/devstoreaccount1"), "account": "devstoreaccount1",
+        "table": "things", "format": "csv", "mode": "replace",
+    });
+    let at = serde_json::json!({ "offset": 0, "line": 1, "written": 0, "skipped": 0 });
+    let kept = serde_json::json!({ "work": work, "at": at });
+    std::fs::write(folder.path().join("in.csv.progress"), kept.to_string()).unwrap();
+    let refused = run(folder.path(), &import);
+    assert!(stderr(&refused).contains("was interrupted"), "{}", stderr(&refused));
+    let resumed = run(folder.path(), &[&import[..], &["--resume"]].concat());
+    assert!(resumed.status.success(), "{}", stderr(&resumed));
+    assert_eq!(count(&server, "things"), 50);
+    assert!(!folder.path().join("in.csv.progress").exists());
 }
 
 /// A service that says what it was asked for and waits to be told what to answer.

@@ -26,16 +26,27 @@ pub(crate) struct Partition {
     pub(crate) reads: u64,
     pub(crate) writes: u64,
     pub(crate) throttled: u64,
-    /// The keys that are asked for most, with how often.
-    pub(crate) hottest: Vec<(String, u64)>,
+    /// The keys that are asked for most.
+    pub(crate) hottest: Vec<HotKey>,
+}
+
+/// A key that is asked for often. How often is known within bounds only.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HotKey {
+    pub(crate) key: String,
+    pub(crate) at_least: u64,
+    pub(crate) at_most: u64,
 }
 
 impl Partition {
     pub(crate) fn read(value: &Value) -> Self {
         let number = |name: &str| value[name].as_u64().unwrap_or(0);
         let key = |name: &str| value[name].as_str().map(str::to_owned);
-        let hot =
-            |one: &Value| (text(&one["key"]).to_owned(), one["requests"].as_u64().unwrap_or(0));
+        let hot = |one: &Value| HotKey {
+            key: text(&one["key"]).to_owned(),
+            at_least: one["at_least"].as_u64().unwrap_or(0),
+            at_most: one["at_most"].as_u64().unwrap_or(0),
+        };
         Self {
             id: number("id"),
             map: text(&value["map"]).to_owned(),
@@ -63,14 +74,24 @@ impl Partition {
 
     /// Its keys in words.
     pub(crate) fn keys(&self) -> String {
-        match (&self.from, &self.to) {
+        let from = self.from.as_ref().map(|from| match from.strip_prefix(AFTER) {
+            Some(_) => from.clone(),
+            None => format!("from {from}"),
+        });
+        let to = self.to.as_ref().map(|to| match to.strip_prefix(AFTER) {
+            Some(last) => ("", format!("up to {last}")),
+            None => ("to ", format!("below {to}")),
+        });
+        match (from, to) {
             (None, None) => "all keys".to_owned(),
-            (Some(from), None) => format!("from {from}"),
-            (None, Some(to)) => format!("below {to}"),
-            (Some(from), Some(to)) => format!("from {from} to below {to}"),
+            (Some(one), None) | (None, Some((_, one))) => one,
+            (Some(from), Some((word, to))) => format!("{from} {word}{to}"),
         }
     }
 }
+
+/// What stands before a key where a bound follows that key.
+const AFTER: &str = "after ";
 
 /// The page of a partition.
 pub(crate) fn path(id: u64) -> String {
@@ -91,4 +112,22 @@ pub(crate) async fn of_map(api: &Api, map: &str) -> Result<(Vec<Partition>, bool
         }
     }
     Ok((all, false))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_read_as_people_say_them() {
+        let keys = |from: Option<&str>, to: Option<&str>| {
+            let [from, to] = [from, to].map(|bound| bound.map(str::to_owned));
+            Partition { from, to, ..Partition::default() }.keys()
+        };
+        assert_eq!(keys(None, None), "all keys");
+        assert_eq!(keys(None, Some("after city-0250")), "up to city-0250");
+        assert_eq!(keys(Some("after city-0250"), None), "after city-0250");
+        assert_eq!(keys(Some("a"), Some("b")), "from a to below b");
+        assert_eq!(keys(Some("after a"), Some("after b")), "after a up to b");
+    }
 }

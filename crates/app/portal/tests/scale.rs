@@ -23,7 +23,11 @@ fn partition(id: u64) -> Value {
         "id": id, "map": "tables/mine/big", "from": key(id), "to": key(id + 1),
         "shard": format!("shard-{:04}", id % 7), "epoch": 3, "state": "online",
         "items": 1_000, "bytes": 500_000 * hot, "reads": 2_000 * hot, "writes": 100, "throttled": 0,
-        "hottest": [{ "key": format!("customer-{id:08}"), "requests": 700 * hot }],
+        "hottest": [{
+            "key": format!("customer-{id:08}"),
+            "at_least": 700 * hot,
+            "at_most": 900 * hot,
+        }],
     })
 }
 

@@ -146,7 +146,7 @@ fn steerable(changes: Arc<Mutex<Vec<String>>>) -> Site {
             "/v1/partitions/7" => json!({
                 "id": 7, "map": stand_in::HOSTILE, "from": "<b>", "to": null, "shard": "<i>one</i>",
                 "state": "online", "items": 3, "bytes": 99, "right": null,
-                "hottest": [{ "key": "<script>alert(1)</script>", "requests": 5 }],
+                "hottest": [{ "key": "<script>alert(1)</script>", "at_least": 5, "at_most": 8 }],
             }),
             "/v1/partitions/7/history" => json!({ "step_ms": 10_000, "points": [] }),
             "/v1/partitions/7/middle" => {

@@ -1,12 +1,13 @@
 //! The stores that this process has open: that of the catalog, and one per shard.
 //!
 //! A shard that cannot be opened is down: it is reported, and all others serve. Folders of shards that were removed are
-//! put aside under another name and deleted at the next start, when surely nobody reads them any more. A file beside them
-//! says beforehand which one is about to be removed: whether it was, the catalog knows.
+//! put aside under another name and deleted once no request uses the store any more, or else at the next start. A file
+//! beside them says beforehand which one is about to be removed: whether it was, the catalog knows.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::Duration;
 
 use lazuli_engine::{Engine, Shards};
 use lazuli_shardmap::local::{Identity, LocalMap};
@@ -22,6 +23,10 @@ use crate::health::Unhealthy;
 const REMOVED: &str = ".removed";
 /// The end of the name of the file that says that a shard is about to be removed.
 const REMOVING: &str = ".removing";
+/// How long the store of a removed shard may be in use before its folder is left to the next start, and how often that
+/// is looked at.
+const UNUSED_WAIT_MAX: Duration = Duration::from_secs(600);
+const UNUSED_LOOK: Duration = Duration::from_millis(100);
 /// The longest name of a shard, which is also that of its folder.
 const NAME_CHARS_MAX: usize = 63;
 
@@ -146,17 +151,23 @@ impl Host {
     pub(crate) fn retire(&self, shard: &Shard) -> Result<()> {
         self.live().retire(shard.id);
         lock(&self.down).remove(&shard.id);
-        lock(&self.stores).remove(&shard.id);
+        let store = lock(&self.stores).remove(&shard.id);
         lock(&self.names).remove(&shard.id);
         self.put_aside(&shard.location, shard.id)?;
         // One that stays does no harm: at the next start there is no folder to put aside.
         let _ = std::fs::remove_file(self.removal(&shard.location, shard.id));
+        let users = store.as_ref().map(Arc::downgrade).unwrap_or_default();
+        tokio::spawn(delete_once_unused(self.aside(&shard.location, shard.id), users));
         Ok(())
+    }
+
+    fn aside(&self, location: &str, id: ShardId) -> PathBuf {
+        self.path(&format!("{location}-{id}{REMOVED}"))
     }
 
     fn put_aside(&self, location: &str, id: ShardId) -> Result<()> {
         let path = self.path(location);
-        let aside = self.path(&format!("{location}-{id}{REMOVED}"));
+        let aside = self.aside(location, id);
         match std::fs::rename(&path, &aside) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 let message = format!("cannot rename {}: {error}", path.display());
@@ -253,13 +264,32 @@ impl Host {
         let Ok(entries) = std::fs::read_dir(&self.folder) else { return };
         for entry in entries.flatten() {
             if entry.file_name().to_string_lossy().ends_with(REMOVED) {
-                match std::fs::remove_dir_all(entry.path()) {
-                    Ok(()) => tracing::info!(folder = ?entry.path(), "deleted a removed shard"),
-                    Err(error) => tracing::warn!(folder = ?entry.path(), %error, "cannot delete"),
-                }
+                delete_folder(&entry.path());
             }
         }
     }
+}
+
+fn delete_folder(folder: &Path) {
+    match std::fs::remove_dir_all(folder) {
+        Ok(()) => tracing::info!(?folder, "deleted a removed shard"),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => tracing::warn!(?folder, %error, "cannot delete"),
+    }
+}
+
+/// Deletes the folder of a removed shard when the last request that uses its store has ended. If that takes too long, it
+/// is left to the next start.
+async fn delete_once_unused(folder: PathBuf, users: Weak<EmbeddedStore>) {
+    let begun = tokio::time::Instant::now();
+    while users.strong_count() > 0 {
+        if begun.elapsed() > UNUSED_WAIT_MAX {
+            return tracing::warn!(?folder, "a removed shard is in use, the next start deletes it");
+        }
+        tokio::time::sleep(UNUSED_LOOK).await;
+    }
+    // The files are many, and other tasks do not wait for them.
+    let _ = tokio::task::spawn_blocking(move || delete_folder(&folder)).await;
 }
 
 /// The folder and the shard that a file of this name speaks of.

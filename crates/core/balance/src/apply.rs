@@ -8,8 +8,10 @@ use crate::plan::{Action, Merge, Split};
 use crate::{Fleet, PartitionFigures};
 
 impl Fleet {
-    /// Does all of these actions at once. New partitions get numbers above all that are there.
-    pub fn apply(&mut self, actions: &[Action], now_ms: u64) {
+    /// Does all of these actions at once. New partitions get numbers above all that are there. Answers which they are,
+    /// each with the first of those that it was made of.
+    pub fn apply(&mut self, actions: &[Action], now_ms: u64) -> BTreeMap<PartitionId, PartitionId> {
+        let mut made_of = BTreeMap::new();
         let by_id: BTreeMap<PartitionId, &Action> =
             actions.iter().map(|action| (subject(action), action)).collect();
         let largest = self.partitions.iter().map(|it| it.id.0).max().unwrap_or(0);
@@ -27,16 +29,29 @@ impl Fleet {
                     self.partitions.push(partition);
                 }
                 Some(Action::Split(split)) => {
-                    self.partitions.extend(pieces(&partition, split, &mut fresh));
+                    let pieces = pieces(&partition, split, &mut fresh);
+                    made_of.extend(pieces.iter().map(|piece| (piece.id, partition.id)));
+                    self.partitions.extend(pieces);
                 }
                 Some(Action::Merge(merge)) => match old.next_if(|right| right.id == merge.right) {
                     Some(right) => {
-                        self.partitions.push(merged(&partition, &right, merge, now_ms, fresh()));
+                        let one = merged(&partition, &right, merge, now_ms, fresh());
+                        made_of.insert(one.id, partition.id);
+                        self.partitions.push(one);
                     }
                     None => self.partitions.push(partition),
                 },
             }
         }
+        made_of
+    }
+}
+
+/// The part of a partition's bytes outside that a piece of it is expected to have.
+fn outside_of(whole: &PartitionFigures, bytes: u64) -> u64 {
+    match whole.load.bytes {
+        0 => 0,
+        all => (whole.outside as f64 * (bytes as f64 / all as f64)) as u64,
     }
 }
 
@@ -57,6 +72,7 @@ fn pieces(
     let pieces = split.pieces.iter().enumerate().map(|(at, piece)| PartitionFigures {
         id: fresh(),
         load: piece.load,
+        outside: outside_of(whole, piece.load.bytes),
         shardlets: piece.shardlets,
         hot_share: piece.hot_share,
         joins_next: at < last || whole.joins_next,
@@ -80,6 +96,7 @@ fn merged(
         id,
         shard: merge.shard,
         load: left.load + right.load,
+        outside: left.outside + right.outside,
         shardlets: left.shardlets.zip(right.shardlets).map(|(left, right)| left + right),
         hot_share: hot.filter(|share| share.is_finite()),
         joins_next: right.joins_next,

@@ -221,7 +221,8 @@ impl<'a> Board<'a> {
         self.home[partition] = to;
         self.hold(partition);
         let [from, to] = [from, to].map(|it| self.fleet.shards[it].id);
-        Move { partition: figures.id, from, to, load: figures.load, why }
+        let bytes_to_copy = figures.load.bytes.saturating_sub(figures.outside);
+        Move { partition: figures.id, from, to, load: figures.load, bytes_to_copy, why }
     }
 
     fn relevel(&mut self, shard: usize, goal: Goal, more: f64) {

@@ -110,6 +110,8 @@ pub struct PartitionFigures {
     pub container: ContainerId,
     pub shard: ShardId,
     pub load: Load,
+    /// Those of its bytes that lie outside of its shard, so that a move does not copy them.
+    pub outside: u64,
     /// The pin it is bound to, as [`Fleet::pin`] numbers them; none means that any shard will do.
     pub pin: Option<usize>,
     /// How many shardlets it has, if that is known.
@@ -127,13 +129,23 @@ pub struct PartitionFigures {
     pub changed_at_ms: Option<u64>,
 }
 
+/// An empty partition may be asked for so often in a second without being worth a move.
+const EMPTY_REQUESTS_MAX: f64 = 1.0;
+
 impl PartitionFigures {
+    /// Whether it holds nothing and next to nothing is asked of it: whether it is here or there evens out nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        let Load { bytes, requests, items } = self.load;
+        bytes == 0 && items == 0 && requests < EMPTY_REQUESTS_MAX
+    }
+
     pub fn new(id: PartitionId, container: ContainerId, shard: ShardId, load: Load) -> Self {
         Self {
             id,
             container,
             shard,
             load,
+            outside: 0,
             pin: None,
             shardlets: None,
             hot_share: None,

@@ -33,7 +33,8 @@ impl Board<'_> {
             && online(right)
     }
 
-    /// Merges both where one of them is, preferably the larger one. False if neither shard has room for the other.
+    /// Merges both where one of them is, preferably the larger one. False if neither shard has room for the other, or if
+    /// an empty one would have to move.
     fn merge(&mut self, left: usize, right: usize) -> bool {
         let [one, other] = [left, right].map(|it| &self.fleet.partitions[it]);
         let load = one.load + other.load;
@@ -41,6 +42,9 @@ impl Board<'_> {
             if one.load.bytes >= other.load.bytes { (left, right) } else { (right, left) };
         let first = if self.home[left] == self.home[right] {
             None
+        } else if self.fleet.partitions[small].is_empty() {
+            // One that holds nothing costs nothing where it is.
+            return false;
         } else if self.has_room(self.home[large], small) {
             Some(self.transfer(small, self.home[large], Why::Merge))
         } else if self.has_room(self.home[small], large) {

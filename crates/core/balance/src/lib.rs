@@ -22,8 +22,13 @@ mod schedule;
 mod settings;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod whole_tests;
 
 pub use fleet::{Fleet, Goal, Load, PartitionFigures, Pin, ShardFigures, ShardState};
-pub use plan::{Action, Cut, Left, Merge, Move, Note, Piece, Plan, Split, Why, plan};
+pub use plan::{
+    Action, Cut, Left, Merge, Move, Note, Piece, Plan, Rest, Resting, Split, WholePlan, Why, plan,
+    whole_plan,
+};
 pub use schedule::Schedule;
 pub use settings::{Settings, Weights, Window};

@@ -1,9 +1,11 @@
 //! A plan: what should be done, why, and what comes of it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use lazuli_shardmap::{PartitionId, ShardId};
 
 use crate::board::Board;
-use crate::{Fleet, Goal, Load, Settings};
+use crate::{Fleet, Goal, Load, PartitionFigures, Settings, ShardState};
 
 /// Why a partition moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +27,8 @@ pub struct Move {
     pub to: ShardId,
     /// What goes along.
     pub load: Load,
+    /// Those of its bytes that are copied: what lies outside of shards stays where it is.
+    pub bytes_to_copy: u64,
     pub why: Why,
 }
 
@@ -76,6 +80,15 @@ pub enum Action {
 }
 
 impl Action {
+    /// The partitions that it changes.
+    fn partitions(&self) -> Vec<PartitionId> {
+        match self {
+            Self::Split(split) => vec![split.partition],
+            Self::Merge(merge) => vec![merge.left, merge.right],
+            Self::Move(one) => vec![one.partition],
+        }
+    }
+
     /// The move that is part of it, if one is.
     pub fn transfer(&self) -> Option<&Move> {
         match self {
@@ -104,13 +117,36 @@ pub struct Note {
     pub left: Left,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+/// Why a partition is not touched, whatever it carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// It was moved or merged not long ago, and rests until this time in milliseconds since 1970.
+    Changed { until_ms: u64 },
+    /// It is on its way to another shard.
+    Moving,
+    /// Something else is done with it, it is not online, or what it holds is not known yet.
+    Locked,
+    /// Its shard does not answer.
+    Away,
+}
+
+/// A partition that rests, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resting {
+    pub partition: PartitionId,
+    pub why: Rest,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// In the order in which they should begin.
     pub actions: Vec<Action>,
     pub notes: Vec<Note>,
     /// How many more notes there would be.
     pub notes_unlisted: usize,
+    /// Partitions that were not considered, as many as are listed, and how many more there are.
+    pub resting: Vec<Resting>,
+    pub resting_unlisted: usize,
     /// What each shard carries now and when all is done, in the order of the fleet's shards.
     pub before: Vec<Load>,
     pub after: Vec<Load>,
@@ -121,7 +157,7 @@ pub struct Plan {
 impl Plan {
     /// The bytes that all moves together copy.
     pub fn bytes_to_move(&self) -> u64 {
-        self.actions.iter().filter_map(Action::transfer).map(|one| one.load.bytes).sum()
+        self.actions.iter().filter_map(Action::transfer).map(|one| one.bytes_to_copy).sum()
     }
 }
 
@@ -140,5 +176,74 @@ pub fn plan(fleet: &Fleet, settings: &Settings, now_ms: u64) -> Plan {
     let after = board.loads();
     let cut_short = board.is_full();
     let (actions, notes, notes_unlisted) = board.into_results();
-    Plan { actions, notes, notes_unlisted, before, after, cut_short }
+    let acted: BTreeSet<PartitionId> = actions.iter().flat_map(Action::partitions).collect();
+    let mut resting = at_rest(fleet, settings, now_ms);
+    // What has to leave its shard does, also when it rests.
+    resting.retain(|one| !acted.contains(&one.partition));
+    let resting_unlisted = resting.len().saturating_sub(RESTING_MAX);
+    resting.truncate(RESTING_MAX);
+    Plan { actions, notes, notes_unlisted, resting, resting_unlisted, before, after, cut_short }
 }
+
+/// The partitions that no plan touches at this time.
+fn at_rest(fleet: &Fleet, settings: &Settings, now_ms: u64) -> Vec<Resting> {
+    let place = fleet.places();
+    let why = |one: &PartitionFigures| {
+        let home = place(one.moving_to.unwrap_or(one.shard));
+        if home.is_none_or(|at| fleet.shards[at].state == ShardState::Away) {
+            return Some(Rest::Away);
+        }
+        if one.moving_to.is_some() {
+            return Some(Rest::Moving);
+        }
+        if one.locked {
+            return Some(Rest::Locked);
+        }
+        let until_ms = one.changed_at_ms?.saturating_add(settings.rest_ms);
+        (now_ms < until_ms).then_some(Rest::Changed { until_ms })
+    };
+    let resting = |one: &PartitionFigures| why(one).map(|why| Resting { partition: one.id, why });
+    fleet.partitions.iter().filter_map(resting).collect()
+}
+
+/// Plans one after another, each for what comes of the one before, until there is nothing left to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WholePlan {
+    /// None of them is empty but the last one, unless there are as many as there may be.
+    pub plans: Vec<Plan>,
+    /// Partitions that do not exist yet: the first of those that each is made of.
+    pub made_of: BTreeMap<PartitionId, PartitionId>,
+}
+
+impl WholePlan {
+    /// The partition of today that a partition is, or is made of.
+    pub fn origin(&self, partition: PartitionId) -> PartitionId {
+        let mut id = partition;
+        while let Some(from) = self.made_of.get(&id) {
+            id = *from;
+        }
+        id
+    }
+}
+
+/// How many plans one after another are looked at.
+const PLANS_MAX: usize = 32;
+
+/// The whole way from this fleet to where nothing is left to do, as far as it can be foreseen: pieces of splits carry what
+/// is expected of them, and what is moved or merged on the way rests from then on.
+pub fn whole_plan(fleet: &Fleet, settings: &Settings, now_ms: u64) -> WholePlan {
+    let mut whole = WholePlan { plans: Vec::new(), made_of: BTreeMap::new() };
+    let mut fleet = fleet.clone();
+    loop {
+        let next = plan(&fleet, settings, now_ms);
+        let is_last = next.actions.is_empty() || whole.plans.len() + 1 == PLANS_MAX;
+        whole.made_of.extend(fleet.apply(&next.actions, now_ms));
+        whole.plans.push(next);
+        if is_last {
+            return whole;
+        }
+    }
+}
+
+/// Partitions at rest that a plan lists; the others are counted.
+const RESTING_MAX: usize = 1_000;

@@ -24,7 +24,9 @@ pub(crate) struct Residents {
 impl Residents {
     pub(crate) fn new(board: &Board<'_>) -> Self {
         let mut lots: Vec<Vec<Lot>> = board.fleet.shards.iter().map(|_| Vec::new()).collect();
-        for partition in (0..board.home.len()).filter(|it| board.is_free(*it)) {
+        for partition in (0..board.home.len())
+            .filter(|it| board.is_free(*it) && !board.fleet.partitions[*it].is_empty())
+        {
             let group = board.group_of(partition);
             let lots = &mut lots[board.home[partition]];
             match lots.iter_mut().find(|lot| lot.group == group) {

@@ -80,6 +80,7 @@ mod tests {
             from: ShardId(from),
             to: ShardId(to),
             load: Load::default(),
+            bytes_to_copy: 0,
             why: Why::Drain,
         })
     }

@@ -10,6 +10,7 @@ use crate::item::keys_of;
 use crate::lane::{Job, Turn};
 use crate::limits::{BATCH_BYTES, COUNT_AT_ONCE_MAX};
 use crate::lsn::Lsn;
+use crate::outside::Outside;
 use crate::overlay::Overlay;
 use crate::partition::LivePartition;
 use crate::shard::LiveShard;
@@ -111,7 +112,8 @@ impl<'a> Batch<'a> {
                 claim.records_changes = job.records_changes();
             }
             last_lsn = self.shard.lsns.next_lsn();
-            let mut tx = Tx::new(&*txn, &mut overlay, &claims, last_lsn);
+            let outside = &self.shard.settings.outside;
+            let mut tx = Tx::new(&*txn, &mut overlay, &claims, last_lsn, outside);
             let outcome = job.run(&mut tx).await;
             let (added, wrote_expiry) = (tx.deltas, tx.wrote_expiry);
             let outcome = outcome.and_then(|()| overlay.check(&health));
@@ -148,7 +150,7 @@ impl<'a> Batch<'a> {
         for (held, (partition, _)) in held.iter().zip(&self.partitions) {
             let counts = match Counts::read(txn, partition.id).await? {
                 Some(counts) => counts,
-                None => estimate(txn, held).await?,
+                None => estimate(txn, held, &self.shard.settings.outside).await?,
             };
             self.shard.lsns.push_past(counts.last_lsn);
             if !counts.exact {
@@ -189,19 +191,19 @@ impl<'a> Batch<'a> {
 }
 
 /// The figures of a partition that has none yet: counted if that is quick, estimated otherwise.
-async fn estimate(reader: &dyn Reader, held: &Held) -> Result<Counts> {
+async fn estimate(reader: &dyn Reader, held: &Held, outside: &Outside) -> Result<Counts> {
     let mut counts = Counts { exact: true, ..Counts::default() };
+    let mut total = Delta::default();
     for space in lazuli_shardmap::layout::Space::KEY_ORDERED {
         let keys = keys_of(held.container, *space, &held.routes);
         let limit = PageLimit::items(COUNT_AT_ONCE_MAX);
         let page = reader.scan(&keys, Direction::Forward, limit).await?;
         counts.exact &= !page.more;
-        counts.items += page.items.len() as u64;
-        let bytes: usize = page.items.iter().map(|(key, value)| key.len() + value.len()).sum();
-        counts.bytes += bytes as u64;
-        for (_, value) in page.items {
+        for (key, value) in page.items {
+            total.put(outside.weigh(&key, &value));
             counts.last_lsn = counts.last_lsn.max(crate::item::Item::decode(value)?.version);
         }
     }
+    counts.apply(total);
     Ok(counts)
 }

@@ -16,8 +16,9 @@ use lazuli_store::{Direction, KeyRange, PageLimit, Reader, Result, after_key};
 
 use crate::item::Item;
 use crate::moving::Progress;
+use crate::outside::Outside;
 use crate::shard::LiveShard;
-use crate::stats::Counts;
+use crate::stats::{Counts, Delta};
 use crate::{changes, expiry};
 
 /// How many findings of a shard are listed; the rest are only counted.
@@ -60,7 +61,8 @@ impl LiveShard {
         let mut containers = known(catalog).await?;
         let snapshot = self.store.snapshot();
         containers.append(&mut known(catalog).await?);
-        let mut check = Check { containers, ..Check::default() };
+        let outside = self.settings.outside;
+        let mut check = Check { containers, outside, ..Check::default() };
         check.read_system(&*snapshot).await?;
         let mut rest = KeyRange::all();
         loop {
@@ -95,7 +97,8 @@ struct Check {
     garbage: Vec<Garbage>,
     arrivals: Vec<Arrival>,
     figures: BTreeMap<PartitionId, Counts>,
-    counted: BTreeMap<PartitionId, (u64, u64)>,
+    counted: BTreeMap<PartitionId, Delta>,
+    outside: Outside,
     report: Report,
 }
 
@@ -172,7 +175,7 @@ impl Check {
 
     fn item(&mut self, key: &Bytes, container: ContainerId, rest: &[u8], value: Bytes) {
         self.report.items += 1;
-        let bytes = (key.len() + value.len()) as u64;
+        let weight = self.outside.weigh(key, &value);
         if let Err(error) = Item::decode(value) {
             self.report.find(error.code(), Some(key), error.message());
         }
@@ -183,9 +186,7 @@ impl Check {
             self.report.find(error.code(), Some(key), error.message());
         }
         if let Some(owner) = self.owner(key, container, rest) {
-            let (items, total) = self.counted.entry(owner).or_default();
-            *items += 1;
-            *total += bytes;
+            self.counted.entry(owner).or_default().put(weight);
         }
     }
 
@@ -234,13 +235,21 @@ impl Check {
     fn compare_counts(&mut self) {
         let held: Vec<PartitionId> = self.held.values().map(|partition| partition.id).collect();
         for id in held {
-            let counted = self.counted.get(&id).copied().unwrap_or_default();
+            let mut counted = Counts::default();
+            counted.apply(self.counted.get(&id).copied().unwrap_or_default());
             // After a split there are no figures until somebody needs them and counts.
             let Some(figures) = self.figures.get(&id) else { continue };
-            if figures.exact && (figures.items, figures.bytes) != counted {
+            let of = |counts: &Counts| (counts.items, counts.bytes, counts.outside);
+            if figures.exact && of(figures) != of(&counted) {
                 let message = format!(
-                    "partition {id} holds {} items of {} bytes, its figures say {} of {}",
-                    counted.0, counted.1, figures.items, figures.bytes
+                    "partition {id} holds {} items of {} bytes, {} of them in files, its figures \
+                     say {} of {}, {} of them in files",
+                    counted.items,
+                    counted.bytes,
+                    counted.outside,
+                    figures.items,
+                    figures.bytes,
+                    figures.outside
                 );
                 self.report.find("counts-differ", None, message);
             }

@@ -42,10 +42,11 @@ impl HotKeys {
         }
     }
 
-    /// Hottest first.
+    /// Those first that were surely asked for most.
     pub(crate) fn list(&self) -> Vec<HotKey> {
         let mut keys = self.keys.clone();
-        keys.sort_by(|a, b| b.requests.cmp(&a.requests).then(a.route.cmp(&b.route)));
+        let heat = |key: &HotKey| (key.sure(), key.requests);
+        keys.sort_by(|a, b| heat(b).cmp(&heat(a)).then(a.route.cmp(&b.route)));
         keys
     }
 }

@@ -14,6 +14,7 @@ use crate::engine::Engine;
 use crate::item::keys_of;
 use crate::lane::SinceCount;
 use crate::lsn::Lsn;
+use crate::outside::Outside;
 use crate::shard::LiveShard;
 use crate::stats::{Counts, Delta, PartitionStats, Size};
 
@@ -35,7 +36,7 @@ pub(crate) async fn recount(shard: &Arc<LiveShard>, id: PartitionId) -> Result<C
     let mut total = Delta::default();
     for space in Space::KEY_ORDERED {
         let keys = keys_of(held.container, *space, &held.routes);
-        total.add(count(&*snapshot, keys).await?);
+        total.add(count(&*snapshot, keys, &shard.settings.outside).await?);
     }
     let mut turn = partition.lane.turn.lock().await;
     let since = turn.since_count.take_if(|since| since.number == number);
@@ -48,10 +49,10 @@ pub(crate) async fn recount(shard: &Arc<LiveShard>, id: PartitionId) -> Result<C
         None if takes_writes => shard.lsns.next_lsn(),
         None => Lsn::ZERO,
     };
-    let mut counts = Counts { items: 0, bytes: 0, exact: true, last_lsn };
+    let mut counts = Counts { exact: true, last_lsn, ..Counts::default() };
     counts.apply(total);
     txn.commit(vec![Write::Put(Counts::key(id), counts.encode())]).await?;
-    partition.note_size(Size { items: counts.items, bytes: counts.bytes });
+    partition.note_size(counts.size().unwrap_or_default());
     Ok(counts)
 }
 
@@ -60,13 +61,12 @@ fn disturbed() -> Error {
 }
 
 /// Items and bytes of a range of keys.
-pub(crate) async fn count(reader: &dyn Reader, mut keys: KeyRange) -> Result<Delta> {
+async fn count(reader: &dyn Reader, mut keys: KeyRange, outside: &Outside) -> Result<Delta> {
     let mut total = Delta::default();
     loop {
         let page = reader.scan(&keys, Direction::Forward, PageLimit::MAX).await?;
         for (key, value) in &page.items {
-            total.items += 1;
-            total.bytes += (key.len() + value.len()) as i64;
+            total.put(outside.weigh(key, value));
         }
         match (page.more, page.items.last()) {
             (true, Some((last, _))) => keys.start = after_key(last),
@@ -106,8 +106,8 @@ impl Engine {
         match row.map(Counts::decode).transpose()?.and_then(|counts| counts.size()) {
             Some(size) => Ok(size),
             None => {
-                let Counts { items, bytes, .. } = recount(&shard, id).await?;
-                Ok(Size { items, bytes })
+                let Counts { items, bytes, outside, .. } = recount(&shard, id).await?;
+                Ok(Size { items, bytes, outside })
             }
         }
     }

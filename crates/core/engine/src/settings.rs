@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::outside::Outside;
+
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The most transactions of one batch.
@@ -20,6 +22,8 @@ pub struct Settings {
     pub reconcile_interval: Duration,
     /// Whether requests are timed. Off only to measure what it costs.
     pub latencies: bool,
+    /// What rows stand for outside of the store. Not a choice: whoever wires data models to the engine says it.
+    pub outside: Outside,
 }
 
 impl Default for Settings {
@@ -33,6 +37,7 @@ impl Default for Settings {
             moves_at_once: 4,
             reconcile_interval: Duration::from_secs(30),
             latencies: true,
+            outside: Outside::default(),
         }
     }
 }

@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use lazuli_env::Env;
 use lazuli_shardmap::layout::{self, Space};
 use lazuli_shardmap::local::LocalMap;
-use lazuli_shardmap::{ContainerId, PartitionId, ShardId};
-use lazuli_store::{Direction, Error, KeyRange, PageLimit, Result, Store, Write, after_key};
+use lazuli_shardmap::{ContainerId, Partition, PartitionId, ShardId};
+use lazuli_store::{
+    Direction, Error, KeyRange, PageLimit, Reader, Result, Store, Write, after_key,
+};
 
 use crate::Settings;
 use crate::limits::PARTITIONS_WARM_MAX;
@@ -16,6 +18,8 @@ use crate::lsn::{Lsn, LsnClock};
 use crate::partition::LivePartition;
 use crate::stats::{Counts, PartitionStats};
 
+/// Figures of a former format that are written anew in one commit.
+const RENEWED_AT_ONCE: usize = 10_000;
 /// The statistics row of no partition: it keeps the highest LSN of partitions that are gone.
 const FLOOR: PartitionId = PartitionId(0);
 
@@ -175,7 +179,7 @@ impl LiveShard {
         let arrivals = self.local.arrivals()?;
         let is_arriving = |id| arrivals.iter().any(|arrival| arrival.partition == id);
         let mut highest = Lsn::ZERO;
-        let mut gone = Vec::new();
+        let (mut gone, mut former) = (Vec::new(), Vec::new());
         let mut rest = KeyRange::prefix(layout::prefix(ContainerId::SYSTEM, Space::STATS));
         let snapshot = self.store.snapshot();
         loop {
@@ -183,10 +187,13 @@ impl LiveShard {
             let Some((last, _)) = page.items.last() else { break };
             rest.start = after_key(last);
             for (key, row) in page.items {
-                highest = highest.max(Counts::decode(row)?.last_lsn);
+                let counts = Counts::decode(row.clone())?;
+                highest = highest.max(counts.last_lsn);
                 let id = partition_of(&key)?;
-                if id != FLOOR && self.local.get(id)?.is_none() && !is_arriving(id) {
-                    gone.push(Write::Delete(key));
+                match self.local.get(id)? {
+                    None if id != FLOOR && !is_arriving(id) => gone.push(Write::Delete(key)),
+                    Some(held) if Counts::is_of_rows_only(&row) => former.push((held, counts)),
+                    _ => {}
                 }
             }
             if !page.more {
@@ -194,12 +201,37 @@ impl LiveShard {
             }
         }
         self.lsns.push_past(highest);
+        self.renew_figures(&*snapshot, former).await?;
         if gone.is_empty() {
             return Ok(());
         }
         let floor = Counts { last_lsn: highest, ..Counts::default() };
         gone.push(Write::Put(Counts::key(FLOOR), floor.encode()));
         self.store.begin(Vec::new()).await?.commit(gone).await
+    }
+
+    /// Writes figures anew that know nothing of bytes outside of the store. Where there may be such bytes, the figures
+    /// are estimates until the partition has been counted.
+    async fn renew_figures(
+        &self,
+        reader: &dyn Reader,
+        former: Vec<(Partition, Counts)>,
+    ) -> Result<()> {
+        for chunk in former.chunks(RENEWED_AT_ONCE) {
+            let mut writes = Vec::with_capacity(chunk.len());
+            for (held, counts) in chunk {
+                let mut counts = *counts;
+                if self.settings.outside.is_in(reader, held.container, &held.routes).await? {
+                    counts.exact = false;
+                }
+                if !counts.exact {
+                    self.note_inexact(held.id);
+                }
+                writes.push(Write::Put(Counts::key(held.id), counts.encode()));
+            }
+            self.store.begin(Vec::new()).await?.commit(writes).await?;
+        }
+        Ok(())
     }
 
     async fn find_expiring(&self) -> Result<()> {

@@ -14,6 +14,7 @@ use crate::condition::Condition;
 use crate::item::{Item, ItemKey, keys_of};
 use crate::limits::{TRANSACTION_BYTES_MAX, TRANSACTION_WRITES_MAX};
 use crate::lsn::Lsn;
+use crate::outside::Outside;
 use crate::overlay::Overlay;
 use crate::stats::Delta;
 
@@ -54,6 +55,7 @@ pub struct Tx<'a> {
     /// One for each claim: what this transaction adds.
     pub(crate) deltas: Vec<Delta>,
     pub(crate) lsn: Lsn,
+    outside: &'a Outside,
     /// Keys of which the base is known to have none.
     absent: KeyRange,
     writes: usize,
@@ -68,12 +70,24 @@ impl<'a> Tx<'a> {
         overlay: &'a mut Overlay,
         claims: &'a [Claim],
         lsn: Lsn,
+        outside: &'a Outside,
     ) -> Self {
         let bytes_before = overlay.bytes();
         let deltas = claims.iter().map(|_| Delta::default()).collect();
         let absent = KeyRange::new(Bytes::new(), Some(Bytes::new()));
         let (writes, wrote_expiry) = (0, false);
-        Self { base, overlay, claims, deltas, lsn, absent, writes, bytes_before, wrote_expiry }
+        Self {
+            base,
+            overlay,
+            claims,
+            deltas,
+            lsn,
+            outside,
+            absent,
+            writes,
+            bytes_before,
+            wrote_expiry,
+        }
     }
 
     /// The number of this transaction: the version of everything it writes.
@@ -168,8 +182,12 @@ impl<'a> Tx<'a> {
     ) -> Result<()> {
         let claim = self.claim_of(key)?;
         check_size(key, &payload)?;
-        let value = Item { version: self.lsn, expires_ms, payload }.encode();
-        self.deltas[claim].put(key.bytes().len(), old, value.len());
+        let new = Item { version: self.lsn, expires_ms, payload };
+        if let Some(old) = old {
+            self.deltas[claim].delete(self.outside.weigh_item(key.bytes(), old));
+        }
+        self.deltas[claim].put(self.outside.weigh_item(key.bytes(), &new));
+        let value = new.encode();
         // An item that keeps its expiry keeps the row that stands for it.
         if old.and_then(|old| old.expires_ms) != expires_ms {
             self.drop_expiry(key, old)?;
@@ -214,7 +232,7 @@ impl<'a> Tx<'a> {
     /// Like [`Self::delete`], for those who know what is there, as in [`Self::replace`].
     pub fn remove(&mut self, key: &ItemKey, old: &Item) -> Result<()> {
         let claim = self.claim_of(key)?;
-        self.deltas[claim].delete(key.bytes().len(), old);
+        self.deltas[claim].delete(self.outside.weigh_item(key.bytes(), old));
         self.drop_expiry(key, Some(old))?;
         self.record_change(claim, key, Operation::Delete)?;
         self.write(Write::Delete(key.bytes().clone()))

@@ -365,3 +365,29 @@ async fn a_container_can_be_deleted_while_it_moves() {
         assert!(report.findings.is_empty() && report.items == 0, "{:?}", report.findings);
     }
 }
+
+/// The background work deletes what a move leaves behind, and so does the move itself: whoever comes second finds the
+/// guard of that work gone, which is no trouble.
+#[tokio::test]
+async fn two_who_clean_up_after_one_move_are_no_trouble() {
+    let world = World::with(2, false).await;
+    let container = filled(&world, Policies::default()).await;
+    begin(&world, &container).await;
+    let engine = &world.engine;
+    for _ in 0..50 {
+        let (moved, cleaned, again) =
+            tokio::join!(engine.run_moves(), engine.delete_garbage(), engine.delete_garbage());
+        moved.unwrap();
+        cleaned.unwrap();
+        again.unwrap();
+        if engine.manager().catalog().moves().await.unwrap().is_empty() {
+            break;
+        }
+    }
+    check(&world, &container).await;
+    // A container that is gone leaves garbage too.
+    engine.delete_container(&container.name).await.unwrap();
+    let (one, two) = tokio::join!(engine.delete_garbage(), engine.delete_garbage());
+    one.unwrap();
+    two.unwrap();
+}

@@ -19,7 +19,7 @@ fn sample(id: u64, writes: u64, bytes: u64) -> Sample {
     Sample {
         partition: PartitionId(id),
         held: Some(held(1)),
-        size: Some(Size { items: bytes / 10, bytes }),
+        size: Some(Size { items: bytes / 10, bytes, outside: 0 }),
         reads: 0,
         writes,
         throttled: 0,
@@ -87,7 +87,11 @@ fn a_day_of_traffic_stays_within_its_memory_and_quiet_partitions_cost_an_entry()
     let both = run.history.bytes();
     assert!((324 * 32..12_000).contains(&both), "{both} bytes for a busy and a quiet partition");
     let mut quiet = Run::new(10);
-    quiet.history.resize([(PartitionId(1), held(1), Some(Size { items: 1, bytes: 2 }))]);
+    quiet.history.resize([(
+        PartitionId(1),
+        held(1),
+        Some(Size { items: 1, bytes: 2, outside: 0 }),
+    )]);
     assert!(quiet.history.bytes() < 400, "{}", quiet.history.bytes());
 }
 

@@ -46,7 +46,11 @@ impl Packed {
 
     pub(crate) fn size(&self) -> Option<Size> {
         let known = self.items != UNKNOWN;
-        known.then(|| Size { items: unpack_32(self.items), bytes: unpack_32(self.bytes) })
+        known.then(|| Size {
+            items: unpack_32(self.items),
+            bytes: unpack_32(self.bytes),
+            outside: 0,
+        })
     }
 
     /// Without the size, which may have to be taken from another point.
@@ -129,7 +133,7 @@ mod tests {
             write: Latency { mean_us: 1, p99_us: 0 },
             ..Point::default()
         };
-        let size = Size { items: 12, bytes: 3_456 };
+        let size = Size { items: 12, bytes: 3_456, outside: 0 };
         let packed = Packed::new(9, Some(size), &traffic);
         assert_eq!(packed.size(), Some(size));
         assert_eq!(packed.traffic(Step::Minute), Point { at_ms: 540_000, ..traffic });

@@ -24,6 +24,9 @@ pub const ROUTE_BYTES_MAX: usize = HASH_BYTES + ENCODED_KEY_BYTES_MAX;
 /// What the first 16 bits of a hash are shifted by to get the virtual shard.
 const VIRTUAL_SHIFT: u32 = 2;
 
+/// So many bytes at the end of a route may be the highest there are: those of numbers and ids.
+const FULL_BYTES_MAX: usize = 128;
+
 impl MapKind {
     /// The route of a key. Refuses a key that is not of the schema, or too long.
     pub fn route(self, schema: &KeySchema, key: &[KeyPart]) -> Result<Bytes> {
@@ -60,12 +63,34 @@ impl MapKind {
         schema.decode(key)
     }
 
-    /// A bound of a partition for people: the key where it is one, else `0x` and the bytes.
+    /// A bound of a partition for people: the key where it is one, `after` the key where it follows one, the virtual
+    /// shard where it begins one, else `0x` and the bytes.
     pub fn print(self, schema: &KeySchema, bound: &[u8]) -> String {
-        match self.key(schema, bound) {
-            Ok(key) => KeySchema::print(&key),
-            Err(_) => bound.iter().fold("0x".to_owned(), |text, byte| format!("{text}{byte:02x}")),
+        if let Ok(key) = self.key(schema, bound) {
+            return KeySchema::print(&key);
         }
+        if let Some(key) = self.key_before(schema, bound) {
+            return format!("after {}", KeySchema::print(&key));
+        }
+        let routes = KeyRange::new(Bytes::copy_from_slice(bound), None);
+        match virtual_shards(&routes).filter(|_| self == Self::Hash) {
+            Some(shards) => format!("virtual shard {}", shards.start),
+            None => bound.iter().fold("0x".to_owned(), |text, byte| format!("{text}{byte:02x}")),
+        }
+    }
+
+    /// The key whose routes and rows all lie before a bound that is the first one behind them.
+    fn key_before(self, schema: &KeySchema, bound: &[u8]) -> Option<Vec<KeyPart>> {
+        let (last, start) = bound.split_last()?;
+        let mut route = [start, &[last.checked_sub(1)?]].concat();
+        // What follows a route is the route with its last byte one higher, where bytes that cannot be higher are left out.
+        for _ in 0..=FULL_BYTES_MAX {
+            if let Ok(key) = self.key(schema, &route) {
+                return Some(key);
+            }
+            route.push(0xff);
+        }
+        None
     }
 }
 
@@ -154,6 +179,29 @@ mod tests {
             }
             kind.print(&schema, &bytes);
         }
+    }
+
+    #[test]
+    fn bounds_are_shown_as_people_read_them() {
+        let text = KeySchema::one(KeyType::Text);
+        let city = MapKind::Range.route(&text, &["city-0250".into()]).unwrap();
+        let behind = |route: &Bytes| lazuli_store::after_prefix(route).unwrap();
+        assert_eq!(MapKind::Range.print(&text, &city), "city-0250");
+        assert_eq!(MapKind::Range.print(&text, &behind(&city)), "after city-0250");
+        let mut draw = Draw(3);
+        for _ in 0..5_000 {
+            let (schema, kind) = (draw.schema(), draw.of(&[MapKind::List, MapKind::Range]));
+            let key = draw.key(&schema);
+            let route = kind.route(&schema, &key).unwrap();
+            let Some(bound) = lazuli_store::after_prefix(&route) else { continue };
+            let expected = format!("after {}", KeySchema::print(&key));
+            // A number may follow another one so closely that the bound is that number.
+            let follower = kind.key(&schema, &bound).map(|key| KeySchema::print(&key));
+            assert_eq!(kind.print(&schema, &bound), follower.unwrap_or(expected));
+        }
+        let shard = virtual_routes(8_192..8_193).unwrap().start;
+        assert_eq!(MapKind::Hash.print(&text, &shard), "virtual shard 8192");
+        assert_eq!(MapKind::Range.print(&text, b"\x80"), "0x80", "the beginning of a key is none");
     }
 
     #[test]

@@ -130,9 +130,10 @@ fn read_disk(disk: &Disk) -> Result<Contents, String> {
 
 fn check_disk(disk: &Disk, books: &Books, held: &[Partition]) -> Found {
     let Contents { items, expiries, changes } = read_disk(disk)?;
-    let mut counted: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    let mut counted: BTreeMap<u64, Figures> = BTreeMap::new();
+    let outside = lazuli_shapes::blob::outside();
     for (key, value) in &items {
-        let (id, _, rest) = layout::split(key).ok_or("a key without a prefix")?;
+        let (id, space, rest) = layout::split(key).ok_or("a key without a prefix")?;
         let container = books.containers.get(&id).ok_or(format!("nobody's item: {key:?}"))?;
         let damaged = |error| format!("{key:?}: {error}");
         let item = Item::decode(value.clone()).map_err(damaged)?;
@@ -140,7 +141,9 @@ fn check_disk(disk: &Disk, books: &Books, held: &[Partition]) -> Found {
         let owns = |it: &&Partition| it.container == id && it.routes.contains(route);
         let owner = held.iter().find(owns).ok_or(format!("an item without owner: {key:?}"))?;
         let figures = counted.entry(owner.id.0).or_default();
-        *figures = (figures.0 + 1, figures.1 + (key.len() + value.len()) as u64);
+        figures.items += 1;
+        figures.rows += (key.len() + value.len()) as i64;
+        figures.outside += (outside.bytes)(space, rest, &item.payload);
         let expiry = expiries.get(key).copied();
         let expires = item.expires_ms;
         ensure!(expiry == expires, "{key:?} expires at {expires:?}, its row says {expiry:?}");
@@ -157,16 +160,27 @@ fn check_disk(disk: &Disk, books: &Books, held: &[Partition]) -> Found {
     check_counts(books, held, &counted)
 }
 
-fn check_counts(books: &Books, held: &[Partition], counted: &BTreeMap<u64, (u64, u64)>) -> Found {
+/// What was counted of a partition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Figures {
+    items: i64,
+    rows: i64,
+    /// What its rows stand for outside of the store.
+    outside: i64,
+}
+
+fn check_counts(books: &Books, held: &[Partition], counted: &BTreeMap<u64, Figures>) -> Found {
     for partition in held {
         let Some(counts) = books.counts.get(&partition.id.0).filter(|counts| counts.exact) else {
             continue;
         };
         let counted = counted.get(&partition.id.0).copied().unwrap_or_default();
-        let said = (counts.items, counts.bytes);
+        let (items, bytes) = (counts.items as i64, counts.bytes as i64);
+        let outside = counts.outside as i64;
+        let said = Figures { items, rows: bytes - outside, outside };
         ensure!(
             said == counted,
-            "partition {} says {said:?} items and bytes, counting gives {counted:?}",
+            "partition {} says that it holds {said:?}, counting gives {counted:?}",
             partition.id
         );
     }

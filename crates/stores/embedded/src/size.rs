@@ -1,10 +1,12 @@
-//! Roughly how much of the disk a range takes: exact for small ranges, by tables for large ones.
+//! Roughly how much of the disk a range takes: exact for small ranges, by tables and their indexes for large ones.
 
 use std::ops::RangeBounds;
 
 use bytes::Bytes;
 use fjall::{AbstractTree, Keyspace, Slice};
 use lazuli_store::{KeyRange, Result};
+use lsm_tree::Table;
+use lsm_tree::table::{Block, IndexBlock};
 
 use crate::error::from_engine;
 use crate::keyspaces::{Bounds, parts};
@@ -47,13 +49,63 @@ fn estimate(keyspace: &Keyspace, bounds: Bounds<'_>, range: &KeyRange) -> Result
         }
         let bytes = table.metadata.file_size as f64;
         total += bytes;
-        inside += bytes * share(range, &min, &max);
+        inside += bytes * share_of(table, range, &min, &max);
     }
     // What is not in tables yet is taken to lie like what is.
     // The engine's own sum forgets those that a load has written out.
     let memtables = keyspace.tree.version_memtable_size_sum() as f64;
     let share = if total > 0.0 { inside / total } else { 1.0 };
     Ok(inside + memtables * share)
+}
+
+/// Which part of a table is in the range: by its index where a bound of the range lies between its keys.
+fn share_of(table: &Table, range: &KeyRange, min: &[u8], max: &[u8]) -> f64 {
+    let is_between = |bound: &[u8]| min < bound && bound <= max;
+    let ends = [Some(&range.start), range.end.as_ref()];
+    if !ends.into_iter().flatten().any(|bound| is_between(bound)) {
+        return share(range, min, max);
+    }
+    let Some(places) = Places::read(table) else { return share(range, min, max) };
+    let start = if is_between(&range.start) { places.before(&range.start) } else { 0.0 };
+    let end = range.end.as_ref().filter(|end| is_between(end));
+    (end.map_or(1.0, |end| places.before(end)) - start).max(0.0)
+}
+
+/// Where the blocks of a table end: the last key of each, and the part of the table up to there.
+struct Places(Vec<(Vec<u8>, f64)>);
+
+impl Places {
+    /// Reads the index of a table; none if it is not as expected. Then the keys are taken to lie evenly.
+    fn read(table: &Table) -> Option<Self> {
+        let file = std::fs::File::open(&*table.path).ok()?;
+        let compression = table.metadata.index_block_compression;
+        let block = Block::from_file(&file, table.regions.tli, compression).ok()?;
+        let index = IndexBlock::new(block);
+        let bytes = index.as_slice();
+        let mut ends = Vec::with_capacity(index.len());
+        for entry in index.iter() {
+            let mut key = Vec::new();
+            if let Some(prefix) = &entry.prefix {
+                key.extend_from_slice(bytes.get(prefix.0..prefix.1)?);
+            }
+            key.extend_from_slice(bytes.get(entry.end_key.0..entry.end_key.1)?);
+            ends.push((key, entry.offset.0 + u64::from(entry.size)));
+        }
+        let (last, count) = (ends.last()?.1.max(1) as f64, ends.len() as f64);
+        // The index of an index says where its own blocks are, each of which speaks for about as much of the table.
+        let is_dense = table.regions.index.is_none();
+        let part = |(at, (key, end)): (usize, (Vec<u8>, u64))| match is_dense {
+            true => (key, end as f64 / last),
+            false => (key, (at + 1) as f64 / count),
+        };
+        Some(Self(ends.into_iter().enumerate().map(part).collect()))
+    }
+
+    /// The part of the table that lies before a key, up to a block.
+    fn before(&self, key: &[u8]) -> f64 {
+        let blocks = self.0.partition_point(|(last, _)| &last[..] < key);
+        blocks.checked_sub(1).map_or(0.0, |block| self.0[block].1)
+    }
 }
 
 /// Which part of the keys from `min` to `max` is in the range, as if they lay evenly.

@@ -175,3 +175,31 @@ async fn assert_range(reader: &dyn Reader, range: &KeyRange, expected: &[&[u8]])
         assert_eq!((&first[..], page.more), (&expected[..taken], expected.len() > 1));
     }
 }
+
+/// However the sizes of values are spread over a table: names tell nothing about it.
+#[tokio::test]
+async fn the_size_of_a_part_of_a_table_follows_its_bytes_and_not_its_names() {
+    const ITEMS: usize = 60_000;
+    let folder = tempfile::tempdir().unwrap();
+    let store = EmbeddedStore::open(folder.path(), &Settings::default()).unwrap();
+    let key = |n: usize| bytes::Bytes::from(format!("key-{n:06}"));
+    let value = |n: usize| if n < ITEMS * 3 / 4 { 50 } else { 1_000 };
+    let items = (0..ITEMS).map(|n| {
+        // What is written twice would be compressed to nothing.
+        let seed = (n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let text = (0..value(n) as u64).map(|at| (seed.wrapping_mul(at + 1) >> 40) as u8);
+        (key(n), text.collect::<bytes::Bytes>())
+    });
+    store.ingest(vec![], items.collect()).await.unwrap();
+    let bytes = |to: usize| (0..to).map(|n| 10 + value(n)).sum::<usize>() as f64;
+    let all = store.size(&KeyRange::new("key-", Some("key.".into()))).await.unwrap() as f64;
+    for at in [ITEMS / 4, ITEMS / 2, ITEMS * 3 / 4, ITEMS * 7 / 8] {
+        let (before, behind) =
+            (KeyRange::new("key-", Some(key(at))), KeyRange::new(key(at), Some("key.".into())));
+        let real = bytes(at) / bytes(ITEMS);
+        let part = store.size(&before).await.unwrap() as f64 / all;
+        assert!((part - real).abs() < 0.05, "{at}: {part} is not {real}");
+        let part = store.size(&behind).await.unwrap() as f64 / all;
+        assert!((part - (1.0 - real)).abs() < 0.05, "{at}: {part} is not 1 - {real}");
+    }
+}

@@ -14,7 +14,7 @@ use crate::output::{self, cell, rows};
 /// How often a job that is followed is looked at.
 const LOOK: Duration = Duration::from_millis(200);
 /// Characters of a progress bar.
-const BAR: u64 = 30;
+const BAR: u64 = 20;
 
 pub(crate) fn run(command: JobCommand) -> Result<()> {
     match command {
@@ -65,7 +65,11 @@ pub(crate) fn follow(number: u64, target: &Target) -> Result<()> {
         let phase = job["phase"].as_str().unwrap_or_default().to_owned();
         if shows {
             // A terminal that is gone does not stop the job.
-            let _ = write!(terminal, "\r\x1b[K{}", progress(&job));
+            let _ = write!(
+                terminal,
+                "\r\x1b[K{}",
+                output::fit(&progress(&job), output::terminal_width())
+            );
         }
         if phase == "done" || phase == "cancelled" {
             if shows {
@@ -103,8 +107,9 @@ pub(crate) fn progress(job: &Value) -> String {
     let eta = job["eta_seconds"].as_u64().map_or(String::new(), |eta| format!(", {eta} s left"));
     let lag = number("lag");
     format!(
-        "{bar} {}: {bytes} bytes, {rate:.1} MiB/s, {lag} changes behind{eta}",
-        cell(&job["phase"])
+        "{bar} {}: {}, {rate:.1} MiB/s, {lag} changes behind{eta}",
+        cell(&job["phase"]),
+        output::size(bytes)
     )
 }
 

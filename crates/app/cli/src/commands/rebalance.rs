@@ -13,8 +13,10 @@ use crate::output::{self, cell};
 
 /// How often what is done is looked at.
 const LOOK: Duration = Duration::from_millis(200);
-/// How many actions are printed; `--json` has more.
-const ACTIONS_PRINTED: usize = 50;
+/// How many actions are printed; the server lists no more.
+const ACTIONS_PRINTED: usize = 1_000;
+/// How many partitions at rest are printed; `--json` has more.
+const RESTING_PRINTED: usize = 20;
 const GOALS: [&str; 3] = ["bytes", "requests", "items"];
 
 pub(crate) fn run(wanted: &Rebalance) -> Result<()> {
@@ -65,6 +67,9 @@ fn follow(client: &Client, before: &Value, as_json: bool) -> Result<()> {
         let state = client.get("/v1/rebalance")?;
         if shows {
             let lines = progress(&state);
+            // A line that wraps would not be drawn over.
+            let width = output::terminal_width();
+            let lines: Vec<String> = lines.iter().map(|line| output::fit(line, width)).collect();
             // A terminal that is gone stops nothing.
             let _ = write!(terminal, "{}", redrawn(drawn, &lines));
             drawn = lines.len();
@@ -147,7 +152,12 @@ fn print_plan(plan: &Value) {
     if all == 0 {
         output::line("nothing to do");
     }
+    let mut round = 1;
     for action in plan["actions"].as_array().into_iter().flatten().take(ACTIONS_PRINTED) {
+        if count(&action["round"]) > round {
+            round = count(&action["round"]);
+            output::line("after that:");
+        }
         output::line(&sentence(action));
     }
     if all > ACTIONS_PRINTED {
@@ -157,6 +167,9 @@ fn print_plan(plan: &Value) {
         let (partition, why) = (cell(&note["partition"]), cell(&note["why"]));
         output::line(&format!("left: partition {partition}: {why}"));
     }
+    for line in resting(plan) {
+        output::line(&line);
+    }
     let bytes = output::size(count(&plan["bytes_to_move"]));
     output::line(&format!("now {}", evenness(&plan["evenness"]["before"])));
     if all > 0 {
@@ -164,24 +177,44 @@ fn print_plan(plan: &Value) {
     }
 }
 
+/// Who is left alone, and why.
+fn resting(plan: &Value) -> Vec<String> {
+    let all = plan["resting"].as_array().map_or(&[][..], Vec::as_slice);
+    let line = |one: &Value| {
+        format!("rests: partition {}: {}", cell(&one["partition"]), cell(&one["why"]))
+    };
+    let mut lines: Vec<String> = all.iter().take(RESTING_PRINTED).map(line).collect();
+    let more = all.len().saturating_sub(RESTING_PRINTED) as u64 + count(&plan["resting_unlisted"]);
+    if more > 0 {
+        lines.push(format!("rests: {more} more"));
+    }
+    lines
+}
+
 /// An action as people say it.
 fn sentence(action: &Value) -> String {
     let [partition, shard, from, to] =
         ["partition", "shard", "from", "to"].map(|part| cell(&action[part]));
+    // What an action before this one makes has no number yet.
+    let is_made = action["made"].as_bool() == Some(true);
+    let (one, both) = match is_made {
+        true => ("a piece of partition", "what becomes of partitions"),
+        false => ("partition", "partitions"),
+    };
     let load = &action["load"];
     let bytes = output::size(count(&load["bytes"]));
     let requests = load["requests"].as_f64().unwrap_or(0.0);
     match action["kind"].as_str().unwrap_or_default() {
-        "split" => format!("split partition {partition} on {shard} {}", cell(&action["cut"])),
+        "split" => format!("split {one} {partition} on {shard} {}", cell(&action["cut"])),
         "merge" => {
             let first = match action["first"]["partition"].as_u64() {
                 Some(moved) => format!(", after {moved} has moved there"),
                 None => String::new(),
             };
-            format!("merge partitions {partition} and {} on {shard}{first}", cell(&action["right"]))
+            format!("merge {both} {partition} and {} on {shard}{first}", cell(&action["right"]))
         }
         _ => format!(
-            "move partition {partition} from {from} to {to} ({bytes}, {requests:.1} requests/s): {}",
+            "move {one} {partition} from {from} to {to} ({bytes}, {requests:.1} requests/s): {}",
             cell(&action["why"])
         ),
     }
@@ -235,6 +268,24 @@ mod tests {
         let cut = "in the middle of its bytes";
         let split = json!({ "kind": "split", "partition": 7, "shard": "b", "cut": cut });
         assert_eq!(sentence(&split), "split partition 7 on b in the middle of its bytes");
+    }
+
+    #[test]
+    fn what_does_not_exist_yet_is_a_piece_of_what_does() {
+        let load = json!({ "bytes": 2048, "requests": 1.5, "items": 3 });
+        let one = json!({
+            "kind": "move", "partition": 7, "from": "a", "to": "b", "load": load, "made": true,
+            "why": "bytes are uneven", "round": 2,
+        });
+        assert_eq!(
+            sentence(&one),
+            "move a piece of partition 7 from a to b (2.0 KiB, 1.5 requests/s): bytes are uneven"
+        );
+        let rest = json!({ "partition": 3, "why": "is on its way to another shard" });
+        let plan = json!({ "resting": vec![rest; RESTING_PRINTED + 1], "resting_unlisted": 5 });
+        let lines = resting(&plan);
+        assert_eq!(lines[0], "rests: partition 3: is on its way to another shard");
+        assert_eq!(lines.last().unwrap(), "rests: 6 more");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::chart::{Bars, Piece, strip};
 use crate::figure;
 use crate::layout::{bar, fact, list, live, number_table, state, text};
 use crate::page::{Outcome, Part, Result, Visit};
-use crate::partitions::{PARTITIONS_MAX, Partition, of_map};
+use crate::partitions::{HotKey, PARTITIONS_MAX, Partition, of_map};
 
 /// How many partitions one page of the table has.
 const ROWS: usize = 50;
@@ -102,26 +102,29 @@ fn bars(
 
 fn hottest(partitions: &[Partition]) -> Markup {
     let total: u64 = partitions.iter().map(Partition::requests).sum();
-    let keys = |one: &'_ Partition| -> Vec<(String, u64, u64)> {
-        one.hottest.iter().map(|(key, requests)| (key.clone(), *requests, one.id)).collect()
+    let keys = |one: &'_ Partition| -> Vec<(HotKey, u64)> {
+        one.hottest.iter().map(|hot| (hot.clone(), one.id)).collect()
     };
-    let mut all: Vec<(String, u64, u64)> = partitions.iter().flat_map(keys).collect();
-    all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    let mut all: Vec<(HotKey, u64)> = partitions.iter().flat_map(keys).collect();
+    let heat = |(hot, _): &(HotKey, u64)| (hot.at_least, hot.at_most);
+    all.sort_by(|a, b| heat(b).cmp(&heat(a)).then_with(|| a.0.key.cmp(&b.0.key)));
     all.truncate(HOTTEST);
     if all.is_empty() {
         return html! { p.muted { "No key stands out." } };
     }
     let body = html! {
-        @for (key, requests, partition) in &all {
+        @for (hot, partition) in &all {
             tr {
-                th.key scope="row" { code { (key) } }
+                th.key scope="row" { code { (hot.key) } }
                 td { a href=(crate::partitions::path(*partition)) { (partition) } }
-                td.number { (figure::count(*requests)) }
-                td.number { (figure::share(*requests, total)) }
+                td.number { (figure::count(hot.at_least)) }
+                td.number { (figure::count(hot.at_most)) }
+                td.number { (figure::share(hot.at_least, total)) }
             }
         }
     };
-    number_table("Hottest keys", &["Key", "Partition"], &["Requests", "Share of all"], body)
+    let heads = ["Requests, at least", "At most", "Share of all, at least"];
+    number_table("Hottest keys", &["Key", "Partition"], &heads, body)
 }
 
 /// By what the table is sorted.

@@ -146,13 +146,15 @@ fn hottest(one: &Partition) -> Markup {
         return html! { p.muted { "No key stands out." } };
     }
     let body = html! {
-        @for (key, requests) in &one.hottest {
+        @for hot in &one.hottest {
             tr {
-                th.key scope="row" { code { (key) } }
-                td.number { (figure::count(*requests)) }
-                td.number { (figure::share(*requests, one.requests())) }
+                th.key scope="row" { code { (hot.key) } }
+                td.number { (figure::count(hot.at_least)) }
+                td.number { (figure::count(hot.at_most)) }
+                td.number { (figure::share(hot.at_least, one.requests())) }
             }
         }
     };
-    number_table("Hottest keys", &["Key"], &["Requests", "Share"], body)
+    let heads = ["Requests, at least", "At most", "Share, at least"];
+    number_table("Hottest keys", &["Key"], &heads, body)
 }

@@ -3,41 +3,97 @@
 use std::collections::BTreeMap;
 
 use lazuli_balance::{
-    Action, Cut, Fleet, Goal, Left, Load, Merge, Move, Note, Plan, ShardState, Split, Why,
+    Action, Cut, Fleet, Goal, Left, Load, Merge, Move, Note, Plan, Rest, Resting, ShardState,
+    Split, WholePlan, Why,
 };
-use lazuli_shardmap::ShardId;
+use lazuli_shardmap::{PartitionId, ShardId};
 use serde_json::{Value, json};
 
 use super::jobs::{self, Names};
 use super::refusal::Result;
-use crate::balance::{Asked, Drawn, Ended, Kind};
+use crate::balance::{Asked, DrawnWhole, Ended, Kind};
 use crate::running::Running;
 
 /// How many actions of a plan are shown. All of them count in what comes of it.
 const ACTIONS_SHOWN: usize = 1_000;
 
-/// What would be done now: a list of actions, and what each shard carries before and after. Nothing is changed.
+/// What would be done from now to where nothing is left to do: a list of actions, and what each shard carries before and
+/// after all of them. Nothing is changed.
 pub(super) async fn plan(running: &Running) -> Result<Value> {
     let names = jobs::names(running).await?;
-    let Drawn { fleet, plan, uncounted } = running.balancer.plan().await?;
-    let actions = plan.actions.iter().take(ACTIONS_SHOWN);
+    let DrawnWhole { fleet, whole, uncounted } = running.balancer.whole_plan().await?;
     let peaks = |loads: &[Load]| -> Value {
         Goal::ALL
             .map(|goal| (goal.name().to_owned(), json!(fleet.peak(loads, goal))))
             .into_iter()
             .collect()
     };
+    let now_ms = running.engine.env().clock.now_ms();
+    let none = Plan::default();
+    let first = whole.plans.first().unwrap_or(&none);
+    let last = whole.plans.last().unwrap_or(&none);
+    let rounds = whole.plans.iter().enumerate();
+    let actions = rounds.flat_map(|(at, plan)| plan.actions.iter().map(move |one| (at, one)));
+    let actions = actions.take(ACTIONS_SHOWN).map(|(at, action)| {
+        let mut shown = show_action(&names, action);
+        show_origins(&whole, &mut shown);
+        shown["round"] = json!(at + 1);
+        shown
+    });
+    let is_open = !last.actions.is_empty();
     Ok(json!({
-        "actions": actions.map(|action| show_action(&names, action)).collect::<Vec<_>>(),
-        "actions_count": plan.actions.len(),
-        "cut_short": plan.cut_short,
+        "actions": actions.collect::<Vec<_>>(),
+        "actions_count": whole.plans.iter().map(|plan| plan.actions.len()).sum::<usize>(),
+        "cut_short": is_open || whole.plans.iter().any(|plan| plan.cut_short),
         "uncounted": uncounted,
-        "bytes_to_move": plan.bytes_to_move(),
-        "shards": show_shards(&names, &fleet, &plan),
-        "evenness": { "before": peaks(&plan.before), "after": peaks(&plan.after) },
-        "left": plan.notes.iter().map(show_note).collect::<Vec<_>>(),
-        "left_unlisted": plan.notes_unlisted,
+        "bytes_to_move": whole.plans.iter().map(Plan::bytes_to_move).sum::<u64>(),
+        "shards": show_shards(&names, &fleet, &first.before, &last.after),
+        "evenness": { "before": peaks(&first.before), "after": peaks(&last.after) },
+        "left": show_notes(&whole, &last.notes),
+        "left_unlisted": last.notes_unlisted,
+        "resting": first.resting.iter().map(|one| show_rest(one, now_ms)).collect::<Vec<_>>(),
+        "resting_unlisted": first.resting_unlisted,
     }))
+}
+
+/// Names the partitions of today in place of those that an action before this one makes.
+fn show_origins(whole: &WholePlan, action: &mut Value) {
+    for part in ["partition", "right"] {
+        let Some(id) = action[part].as_u64() else { continue };
+        let origin = whole.origin(PartitionId(id));
+        if origin.0 != id {
+            action[part] = json!(origin.0);
+            action["made"] = json!(true);
+        }
+    }
+    if action["first"].is_object() {
+        show_origins(whole, &mut action["first"]);
+    }
+}
+
+fn show_notes(whole: &WholePlan, notes: &[Note]) -> Vec<Value> {
+    let of_today =
+        notes.iter().map(|note| Note { partition: whole.origin(note.partition), ..*note });
+    let mut shown: Vec<Note> = Vec::new();
+    for note in of_today {
+        if !shown.contains(&note) {
+            shown.push(note);
+        }
+    }
+    shown.iter().map(show_note).collect()
+}
+
+fn show_rest(one: &Resting, now_ms: u64) -> Value {
+    let why = match one.why {
+        Rest::Changed { until_ms } => {
+            let seconds = until_ms.saturating_sub(now_ms).div_ceil(1_000);
+            format!("was moved or merged not long ago, and rests for another {seconds} s")
+        }
+        Rest::Moving => "is on its way to another shard".to_owned(),
+        Rest::Locked => "is not online, not counted yet, or part of another operation".to_owned(),
+        Rest::Away => "its shard does not answer".to_owned(),
+    };
+    json!({ "partition": one.partition.0, "why": why })
 }
 
 /// Begins to carry out plans until there is nothing left to do.
@@ -109,12 +165,12 @@ fn show_load(load: &Load) -> Value {
     json!({ "bytes": load.bytes, "requests": load.requests, "items": load.items })
 }
 
-fn show_shards(names: &Names, fleet: &Fleet, plan: &Plan) -> Vec<Value> {
+fn show_shards(names: &Names, fleet: &Fleet, before: &[Load], after: &[Load]) -> Vec<Value> {
     let mut held: BTreeMap<ShardId, usize> = BTreeMap::new();
     for partition in &fleet.partitions {
         *held.entry(partition.shard).or_default() += 1;
     }
-    let both = plan.before.iter().zip(&plan.after);
+    let both = before.iter().zip(after);
     let shown = fleet.shards.iter().zip(both).map(|(shard, (before, after))| {
         json!({
             "shard": name(names, shard.id),

@@ -167,12 +167,18 @@ pub(super) async fn show_partition(
         "map": container.name,
         "from": from,
         "to": to,
+        "from_route": hex(&partition.routes.start),
+        "to_route": partition.routes.end.as_ref().map(|end| hex(end)),
         "shard": shard.map(|shard| &shard.name),
         "epoch": partition.epoch.0,
         "state": state_name(partition.state),
     });
     if let Ok(stats) = running.engine.partition_stats(partition.id, partition.shard).await {
-        let hot = |one: &lazuli_engine::HotKey| json!({ "key": show_bound(container, &one.route), "requests": one.requests });
+        // A sketch knows bounds and no counts.
+        let hot = |one: &lazuli_engine::HotKey| {
+            let key = show_bound(container, &one.route);
+            json!({ "key": key, "at_least": one.sure(), "at_most": one.requests })
+        };
         shown["items"] = json!(stats.counts.items);
         shown["bytes"] = json!(stats.counts.bytes);
         shown["reads"] = json!(stats.reads);
@@ -207,9 +213,13 @@ pub(super) fn show_bound(container: &Container, bound: &[u8]) -> String {
     container.kind.print(&container.key, bound)
 }
 
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
+}
+
 /// Where the next page goes on: `container:route`, the route in hexadecimal.
 fn print_place(container: ContainerId, route: &[u8]) -> String {
-    route.iter().fold(format!("{container}:"), |text, byte| format!("{text}{byte:02x}"))
+    format!("{container}:{}", hex(route))
 }
 
 fn parse_place(text: &str) -> Result<(ContainerId, Bytes)> {

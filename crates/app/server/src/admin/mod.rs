@@ -112,7 +112,9 @@ impl Admin {
         let answered = match (route.access, via) {
             (Access::Open, _) | (Access::Read, Some(_)) => self.answer(operation, request).await,
             (Access::Change, Some(via)) => self.change(route, operation, request, via).await,
-            (Access::Read | Access::Change, None) => Err(Refusal::token()),
+            (Access::Read | Access::Change, None) => {
+                Err(Refusal::token(request.header("authorization").is_some()))
+            }
         };
         let response = answered.unwrap_or_else(|refusal| refusal.response());
         #[cfg(debug_assertions)]

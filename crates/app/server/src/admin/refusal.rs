@@ -42,8 +42,13 @@ impl Refusal {
         Self::new(StatusCode::NOT_FOUND, failure.hint(format!("`{list}` lists those there are")))
     }
 
-    pub(super) fn token() -> Self {
-        let failure = Failure::new("token-needed", "this needs the admin token")
+    /// There is no token, or the one that was given is wrong.
+    pub(super) fn token(is_given: bool) -> Self {
+        let failure = match is_given {
+            true => Failure::new("token-wrong", "this is not the admin token of this server"),
+            false => Failure::new("token-needed", "this needs the admin token"),
+        };
+        let failure = failure
             .hint("send `Authorization: Bearer TOKEN`; it is in admin-token in the data folder");
         Self::new(StatusCode::UNAUTHORIZED, failure)
     }

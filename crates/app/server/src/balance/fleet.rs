@@ -139,11 +139,12 @@ impl Balancer {
         let rates = self.history.history().rates(*id, self.settings.average_minutes);
         let seen = rates.map_or(0.0, |rates| rates.reads + rates.writes + rates.throttled);
         let requests = known.expected.get(id).map_or(seen, |(requests, _)| *requests);
-        let Size { items, bytes } = size.copied().unwrap_or_default();
+        let Size { items, bytes, outside } = size.copied().unwrap_or_default();
         let load = Load { bytes, requests, items };
         let moving_to = known.moving.get(id).copied();
         let pin = Pin::of(&container.placement, routes, shards).map(|pin| fleet.pin(pin));
         PartitionFigures {
+            outside,
             pin,
             moving_to,
             locked: size.is_none() || entry.lock.is_some() || *state != PartitionState::Online,

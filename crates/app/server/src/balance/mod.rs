@@ -13,7 +13,7 @@ mod tests;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use lazuli_balance::{Fleet, Plan};
+use lazuli_balance::{Fleet, Plan, WholePlan};
 use lazuli_engine::Engine;
 use lazuli_history::Recorder;
 use lazuli_store::Result;
@@ -40,6 +40,13 @@ pub(crate) struct Drawn {
     pub(crate) uncounted: usize,
 }
 
+/// All plans from here to where nothing is left to do.
+pub(crate) struct DrawnWhole {
+    pub(crate) fleet: Fleet,
+    pub(crate) whole: WholePlan,
+    pub(crate) uncounted: usize,
+}
+
 impl Balancer {
     pub(crate) fn new(
         engine: Arc<Engine>,
@@ -57,6 +64,14 @@ impl Balancer {
         let (fleet, uncounted) = self.fleet(now_ms).await?;
         let plan = lazuli_balance::plan(&fleet, &self.settings.planner, now_ms);
         Ok(Drawn { fleet, plan, uncounted })
+    }
+
+    /// What should be done now, and what follows from it until nothing is left to do. Changes nothing.
+    pub(crate) async fn whole_plan(&self) -> Result<DrawnWhole> {
+        let now_ms = self.now_ms();
+        let (fleet, uncounted) = self.fleet(now_ms).await?;
+        let whole = lazuli_balance::whole_plan(&fleet, &self.settings.planner, now_ms);
+        Ok(DrawnWhole { fleet, whole, uncounted })
     }
 
     /// What is kept, for as long as it takes to look something up.

@@ -160,7 +160,8 @@ mod tests {
     fn action(partition: u64) -> Action {
         let (from, to) = (ShardId(1), ShardId(2));
         let (load, why) = (Load::default(), Why::Drain);
-        Action::Move(Move { partition: PartitionId(partition), from, to, load, why })
+        let bytes_to_copy = load.bytes;
+        Action::Move(Move { partition: PartitionId(partition), from, to, load, bytes_to_copy, why })
     }
 
     #[test]

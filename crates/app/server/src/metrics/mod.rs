@@ -230,7 +230,9 @@ impl Running {
         type Figure = fn(&lazuli_engine::PartitionStats) -> u64;
         let families: [(&str, &str, &str, Figure); 5] = [
             ("lazuli_partition_items", "gauge", "Items.", |s| s.counts.items),
-            ("lazuli_partition_bytes", "gauge", "Bytes of keys and values.", |s| s.counts.bytes),
+            ("lazuli_partition_bytes", "gauge", "Bytes of keys, values and block files.", |s| {
+                s.counts.bytes
+            }),
             ("lazuli_partition_reads_total", "counter", "Reads.", |s| s.reads),
             ("lazuli_partition_writes_total", "counter", "Writes.", |s| s.writes),
             ("lazuli_partition_throttled_total", "counter", "Requests over budget.", |s| {

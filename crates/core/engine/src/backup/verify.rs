@@ -48,8 +48,7 @@ impl Restore {
             loop {
                 let page = snapshot.scan(&keys, Direction::Forward, PageLimit::MAX).await?;
                 for (key, value) in &page.items {
-                    total.items += 1;
-                    total.bytes += (key.len() + value.len()) as i64;
+                    total.put(self.shards[at].settings.outside.weigh(key, value));
                     if self.head.routes.contains(&key[PREFIX_BYTES..]) {
                         found.add(&key[PREFIX_BYTES - 1..], value);
                     }

@@ -1,8 +1,11 @@
 //! The middle of a partition.
 //!
-//! What is small is walked through, key by key, and cut where both halves come nearest to each other. What is larger is
+//! Most partitions are walked through, key by key, and cut where both halves come nearest to each other. What is large is
 //! bisected: a key near the middle of what is left is looked for, and the store says roughly how many bytes are before and
 //! behind its shardlet. So the cost is bounded, whatever the size.
+//!
+//! The store knows nothing of bytes that lie outside of it. Where rows may stand for such bytes, all of them are walked
+//! through: that costs what counting the halves costs, which follows every cut.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -15,9 +18,15 @@ use lazuli_store::{Direction, KeyRange, PageLimit, Reader, Result, Store, after_
 use super::unit;
 use crate::hot::HotKey;
 use crate::item::keys_of;
+use crate::join::yield_now;
+use crate::outside::Outside;
 
 /// Partitions up to this are walked through; larger ones are bisected.
-pub(super) const WALK_MAX: PageLimit = PageLimit { items: 100_000, bytes: 64 * 1024 * 1024 };
+pub(super) const WALK_MAX: PageLimit = PageLimit { items: 2_000_000, bytes: 512 * 1024 * 1024 };
+/// Where rows may stand for bytes outside of the store.
+const NO_LIMIT: PageLimit = PageLimit { items: usize::MAX, bytes: usize::MAX };
+/// What is read at once: others have their turn in between.
+const PAGE: PageLimit = PageLimit { items: 4_096, bytes: 1024 * 1024 };
 /// How often a partition is bisected at the most.
 const PROBES_MAX: usize = 32;
 /// Halves that differ from half of all by this part of it are even enough.
@@ -32,6 +41,7 @@ pub(super) struct Ground<'a> {
     reader: Box<dyn Reader>,
     container: &'a Container,
     routes: &'a KeyRange,
+    outside: &'a Outside,
 }
 
 /// The requests that are known, and what they are out of.
@@ -66,8 +76,9 @@ impl<'a> Ground<'a> {
         store: &'a dyn Store,
         container: &'a Container,
         routes: &'a KeyRange,
+        outside: &'a Outside,
     ) -> Self {
-        Self { store, reader: store.snapshot(), container, routes }
+        Self { store, reader: store.snapshot(), container, routes, outside }
     }
 
     /// Where to cut so that both sides get about half; none if there is nothing to cut between.
@@ -78,8 +89,9 @@ impl<'a> Ground<'a> {
         walk_max: PageLimit,
     ) -> Result<Option<Bytes>> {
         let heat = Heat::new(hot, requests);
-        match self.walk(walk_max).await? {
-            Some(units) => Ok(nearest(&units, &heat)),
+        let is_outside = self.outside.is_in(&*self.reader, self.container.id, self.routes).await?;
+        match self.walk(if is_outside { NO_LIMIT } else { walk_max }).await? {
+            Some(units) => Ok(nearest(&units.bytes, &heat)),
             None => self.bisect(&heat).await,
         }
     }
@@ -99,11 +111,11 @@ impl<'a> Ground<'a> {
         Space::KEY_ORDERED.iter().map(move |space| keys_of(container, *space, routes))
     }
 
-    /// The bytes of every unit by the first route of it; none if there is too much to walk through.
-    async fn walk(&self, most: PageLimit) -> Result<Option<BTreeMap<Bytes, u64>>> {
-        let mut units: BTreeMap<Bytes, u64> = BTreeMap::new();
+    /// The bytes of every unit; none if there is too much to walk through.
+    async fn walk(&self, most: PageLimit) -> Result<Option<Units>> {
+        let mut units = Units::default();
         let (mut items, mut bytes) = (0, 0);
-        let mut here: Option<(KeyRange, u64)> = None;
+        let mut here: Option<(KeyRange, i64)> = None;
         for mut keys in self.keys() {
             loop {
                 let mut last = None;
@@ -111,13 +123,14 @@ impl<'a> Ground<'a> {
                     items += 1;
                     bytes += key.len() + value.len();
                     let tail = &key[PREFIX_BYTES..];
-                    let size = (key.len() + value.len()) as u64;
+                    let weight = self.outside.weigh(&key, &value);
+                    let size = weight.row.saturating_add(weight.outside);
                     match &mut here {
                         Some((unit, sum)) if unit.contains(tail) => *sum += size,
                         _ => {
                             let next = (unit(self.container, tail)?, size);
                             if let Some((unit, sum)) = here.replace(next) {
-                                *units.entry(unit.start).or_default() += sum;
+                                units.add(unit.start, sum);
                             }
                         }
                     }
@@ -125,8 +138,7 @@ impl<'a> Ground<'a> {
                     let over = items > most.items || bytes > most.bytes;
                     Ok(if over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
                 };
-                let more =
-                    self.reader.walk(&keys, Direction::Forward, PageLimit::MAX, &mut visit).await?;
+                let more = self.reader.walk(&keys, Direction::Forward, PAGE, &mut visit).await?;
                 if items > most.items || bytes > most.bytes {
                     return Ok(None);
                 }
@@ -134,10 +146,11 @@ impl<'a> Ground<'a> {
                     Some(last) => keys.start = after_key(&last),
                     None => break,
                 }
+                yield_now().await;
             }
         }
         if let Some((unit, sum)) = here {
-            *units.entry(unit.start).or_default() += sum;
+            units.add(unit.start, sum);
         }
         Ok(Some(units))
     }
@@ -246,6 +259,43 @@ impl<'a> Ground<'a> {
     }
 }
 
+/// Bytes by the first route of a unit, or of several units that follow each other: however many units there are, this
+/// stays small, and no stretch of several units is much.
+#[derive(Default)]
+struct Units {
+    bytes: BTreeMap<Bytes, i64>,
+    all: i64,
+}
+
+/// Stretches that are told apart at the most.
+const STRETCHES_MAX: usize = 64 * 1024;
+
+impl Units {
+    fn add(&mut self, at: Bytes, bytes: i64) {
+        self.all = self.all.saturating_add(bytes);
+        *self.bytes.entry(at).or_default() += bytes;
+        if self.bytes.len() > STRETCHES_MAX {
+            self.make_room();
+        }
+    }
+
+    /// Joins neighbours as long as they have little together. Of any two that are left side by side, one is large or
+    /// both are more than a small part of all: so at least half of the room is free again.
+    fn make_room(&mut self) {
+        let little = self.all / (STRETCHES_MAX as i64 / 4);
+        let mut joined: BTreeMap<Bytes, i64> = BTreeMap::new();
+        for (at, bytes) in std::mem::take(&mut self.bytes) {
+            match joined.last_entry() {
+                Some(mut last) if last.get().saturating_add(bytes) <= little => {
+                    *last.get_mut() += bytes;
+                }
+                _ => drop(joined.insert(at, bytes)),
+            }
+        }
+        self.bytes = joined;
+    }
+}
+
 fn keep_nearer(best: &mut Option<(f64, Bytes)>, share: f64, at: &Bytes) {
     let distance = (share - 0.5).abs();
     if best.as_ref().is_none_or(|(nearest, _)| distance < *nearest) {
@@ -254,8 +304,8 @@ fn keep_nearer(best: &mut Option<(f64, Bytes)>, share: f64, at: &Bytes) {
 }
 
 /// The first route of the unit before which about half of everything lies.
-fn nearest(units: &BTreeMap<Bytes, u64>, heat: &Heat<'_>) -> Option<Bytes> {
-    let all: u64 = units.values().sum();
+fn nearest(units: &BTreeMap<Bytes, i64>, heat: &Heat<'_>) -> Option<Bytes> {
+    let all: i64 = units.values().sum();
     let mut before = 0;
     let mut best = None;
     for (at, bytes) in units {

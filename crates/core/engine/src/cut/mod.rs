@@ -49,7 +49,8 @@ impl Engine {
             Middle::Size => 0,
             Middle::Load => shard.partition(partition.id).requests(),
         };
-        let ground = Ground::new(&*shard.store, &container, &partition.routes);
+        let outside = &shard.settings.outside;
+        let ground = Ground::new(&*shard.store, &container, &partition.routes, outside);
         let found = ground.middle(&hot, requests, WALK_MAX).await?;
         found.ok_or_else(|| indivisible(partition.id))
     }
@@ -58,7 +59,8 @@ impl Engine {
     pub async fn is_one_shardlet(&self, partition: &Partition) -> Result<bool> {
         let container = self.manager.catalog().container(partition.container).await?;
         let shard = self.shards.get(partition.shard)?;
-        Ground::new(&*shard.store, &container, &partition.routes).is_one_unit().await
+        let outside = &shard.settings.outside;
+        Ground::new(&*shard.store, &container, &partition.routes, outside).is_one_unit().await
     }
 
     /// The keys of a partition that were asked for most, since it was warmed up.

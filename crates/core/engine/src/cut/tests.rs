@@ -3,18 +3,22 @@
 #![allow(clippy::unwrap_used, reason = "a panic in a test is the failure report")]
 
 use bytes::Bytes;
+use lazuli_env::BoxFuture;
 use lazuli_shardmap::key::{KeyPart, KeySchema, KeyType};
 use lazuli_shardmap::layout::Space;
 use lazuli_shardmap::route::virtual_shards;
 use lazuli_shardmap::{Container, ContainerId, MapKind, Policies};
 use lazuli_store::mem::MemStore;
-use lazuli_store::{KeyRange, PageLimit, Store};
+use lazuli_store::{Direction, Dropped, KeyRange, PageLimit, Reader, Result, Store, Txn};
 
 use super::middle::{Ground, WALK_MAX};
 use super::unit;
 use crate::hot::HotKey;
-use crate::item::{ItemKey, keys_of};
+use crate::item::{Item, ItemKey, keys_of};
+use crate::lsn::Lsn;
+use crate::outside::Outside;
 
+const NOTHING: Outside = Outside { spaces: &[], bytes: |_, _, _| 0 };
 /// Too little to walk through anything: everything is bisected.
 const NO_WALK: PageLimit = PageLimit { items: 0, bytes: 0 };
 
@@ -60,7 +64,7 @@ async fn middle(
     walk: PageLimit,
 ) -> Option<Bytes> {
     let routes = KeyRange::all();
-    let ground = Ground::new(store, container, &routes);
+    let ground = Ground::new(store, container, &routes, &NOTHING);
     ground.middle(hot, requests, walk).await.unwrap()
 }
 
@@ -132,7 +136,7 @@ async fn one_shardlet_has_no_middle() {
             assert_eq!(middle(&store, &container, &[], 0, walk).await, None);
         }
         let routes = KeyRange::all();
-        assert!(Ground::new(&store, &container, &routes).is_one_unit().await.unwrap());
+        assert!(Ground::new(&store, &container, &routes, &NOTHING).is_one_unit().await.unwrap());
     }
     let two = filled(&container, &[("a".to_owned(), 300), ("b".to_owned(), 1)]).await;
     for walk in [WALK_MAX, NO_WALK] {
@@ -169,4 +173,107 @@ async fn hash_maps_are_cut_between_virtual_shards() {
         let at = middle(&store, &container, &[], 0, walk).await.unwrap();
         assert!(virtual_shards(&KeyRange::new(at, None)).is_some());
     }
+}
+
+/// A space whose rows stand for a thousand bytes for each byte that they have.
+const HEAVY: Outside =
+    Outside { spaces: &[Space::MARKS], bytes: |_, _, payload| payload.len() as i64 * 1_000 };
+
+#[tokio::test]
+async fn the_middle_of_very_many_shardlets_counts_what_lies_outside_of_the_store() {
+    const KEYS: usize = 150_000;
+    let container = container(MapKind::Range);
+    let key = |n: usize| format!("customer-{n:06}");
+    let store = filled(&container, &(0..KEYS).map(|n| (key(n), 1)).collect::<Vec<_>>()).await;
+    // Of the last tenth every tenth key stands for more than all rows together.
+    let mut heavy = Vec::new();
+    for n in (KEYS / 10 * 9..KEYS).step_by(10) {
+        let row = ItemKey::new(container.id, Space::MARKS, &route(&container, &key(n)), b"");
+        let item = Item { version: Lsn(1), expires_ms: None, payload: vec![0; 100].into() };
+        heavy.push((row.bytes().clone(), item.encode()));
+    }
+    store.ingest(vec![], heavy).await.unwrap();
+    let routes = KeyRange::all();
+    let ground = Ground::new(&store, &container, &routes, &HEAVY);
+    let at = ground.middle(&[], 0, WALK_MAX).await.unwrap().unwrap();
+    // Rows have about 20 MB, which all lie before; the heavy ones have 150 MB.
+    let place = KEYS / 10 * 9 + KEYS / 10 * 65 / 150;
+    let near =
+        route(&container, &key(place - KEYS / 100))..route(&container, &key(place + KEYS / 100));
+    assert!(near.contains(&at), "{at:?} is not in {near:?}");
+}
+
+/// A store that takes all items to be of one size, as one that looks at its tables from outside does.
+struct Guessing(MemStore);
+
+impl Store for Guessing {
+    fn snapshot(&self) -> Box<dyn Reader> {
+        self.0.snapshot()
+    }
+
+    fn begin(&self, guards: Vec<Bytes>) -> BoxFuture<'_, Result<Box<dyn Txn>>> {
+        self.0.begin(guards)
+    }
+
+    fn ingest(
+        &self,
+        guards: Vec<Bytes>,
+        items: Vec<lazuli_store::Item>,
+    ) -> BoxFuture<'_, Result<()>> {
+        self.0.ingest(guards, items)
+    }
+
+    fn delete_range<'a>(
+        &'a self,
+        range: &'a KeyRange,
+        most: usize,
+    ) -> BoxFuture<'a, Result<usize>> {
+        self.0.delete_range(range, most)
+    }
+
+    fn drop_range<'a>(
+        &'a self,
+        guards: Vec<Bytes>,
+        range: &'a KeyRange,
+    ) -> BoxFuture<'a, Result<Dropped>> {
+        self.0.drop_range(guards, range)
+    }
+
+    fn size<'a>(&'a self, range: &'a KeyRange) -> BoxFuture<'a, Result<u64>> {
+        Box::pin(async move {
+            let mut items = 0;
+            let mut count = |_, _| {
+                items += 100;
+                Ok(std::ops::ControlFlow::Continue(()))
+            };
+            let all = PageLimit { items: usize::MAX, bytes: usize::MAX };
+            self.snapshot().walk(range, Direction::Forward, all, &mut count).await?;
+            Ok(items)
+        })
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<()>> {
+        self.0.close()
+    }
+}
+
+#[tokio::test]
+async fn many_items_are_cut_by_their_bytes_whatever_the_store_guesses() {
+    let container = container(MapKind::Range);
+    // More than the store was once asked about, and most bytes at one end.
+    let keys: Vec<_> = (0..120_000).map(|n| (format!("k{n:06}"), 1)).collect();
+    let store = filled(&container, &keys).await;
+    let mut large = Vec::new();
+    for n in 110_000..120_000 {
+        let route = route(&container, &format!("k{n:06}"));
+        let key = ItemKey::new(container.id, Space::ITEMS, &route, b"large");
+        large.push((key.bytes().clone(), Bytes::from(vec![b'v'; 2_000])));
+    }
+    store.ingest(vec![], large).await.unwrap();
+    let guessing = Guessing(store.clone());
+    let routes = KeyRange::all();
+    let ground = Ground::new(&guessing, &container, &routes, &NOTHING);
+    let at = ground.middle(&[], 0, WALK_MAX).await.unwrap().unwrap();
+    let share = share(&store, &container, &at).await;
+    assert!((0.45..0.55).contains(&share), "{share}");
 }

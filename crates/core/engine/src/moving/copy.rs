@@ -146,8 +146,8 @@ impl Mover<'_> {
     async fn note_copied(&mut self, sent: Option<Sent>) -> Result<()> {
         let Some(sent) = sent.filter(|it| !it.last.is_empty()) else { return Ok(()) };
         let Sent { last, items, bytes, sum, .. } = sent;
-        let held = Size { items: sum.items, bytes: sum.bytes };
-        self.note_brought(last, Size { items, bytes }, held, vec![]).await
+        let held = Size { items: sum.items, bytes: sum.bytes, outside: 0 };
+        self.note_brought(last, Size { items, bytes, outside: 0 }, held, vec![]).await
     }
 
     /// Writes down that all up to this key is on the target: how much that was, and how much of it are rows of the

@@ -190,7 +190,8 @@ impl Engine {
                 match engine.clone().lead(moving, status).await {
                     // There is room for the next one.
                     Ok(()) => engine.moves.wanted.notify_one(),
-                    // What fails now is tried again after a while.
+                    // What fails now is tried again after a while. That a partition changed meanwhile is no trouble.
+                    Err(error) if error.is_moved() => {}
                     Err(error) => engine.troubles.note("moves", error),
                 }
             };

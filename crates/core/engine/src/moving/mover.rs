@@ -210,14 +210,20 @@ impl<'a> Mover<'a> {
         let row = self.source.store.snapshot().get(&Counts::key(id)).await?;
         let mut counts = row.map(Counts::decode).transpose()?.unwrap_or_default();
         let held = self.progress.held;
-        if counts.size().is_some_and(|size| size != held) {
+        if counts.rows().is_some_and(|rows| rows != held) {
             let (theirs, ours) = (counts.items, held.items);
             let message = format!("the source has {theirs} items, {ours} were brought over");
             return Err(self.differs(message).await);
         }
+        if !counts.exact {
+            // The rows were counted on their way. What they stand for outside is counted later, if they may.
+            let (target, outside) = (self.target.store.snapshot(), &self.target.settings.outside);
+            let Move { container, routes, .. } = &self.moving;
+            counts.outside = 0;
+            counts.exact = !outside.is_in(&*target, *container, routes).await?;
+        }
         counts.items = held.items;
-        counts.bytes = held.bytes;
-        counts.exact = true;
+        counts.bytes = held.bytes.saturating_add(counts.outside);
         counts.last_lsn = counts.last_lsn.max(self.source.lsns.latest());
         self.write(vec![Write::Put(Counts::key(id), counts.encode())]).await?;
         self.target.lsns.push_past(counts.last_lsn);
@@ -275,7 +281,9 @@ impl<'a> Mover<'a> {
         if let Ok(Some(row)) = self.source.store.snapshot().get(&key).await
             && let Ok(counts) = Counts::decode(row)
         {
-            status::lock(self.status).bytes_expected = counts.bytes;
+            // Block files stay where they are.
+            let rows = counts.bytes.saturating_sub(counts.outside);
+            status::lock(self.status).bytes_expected = rows;
         }
     }
 }

@@ -159,7 +159,7 @@ pub(crate) struct Progress {
     /// What was copied, change records among it.
     pub(crate) items: u64,
     pub(crate) bytes: u64,
-    /// What the target holds of the partition, as figures of partitions are counted.
+    /// What the target holds of the partition in rows, as figures of partitions are counted.
     pub(crate) held: Size,
 }
 
@@ -215,7 +215,7 @@ impl Progress {
             position: Bytes::read(input)?,
             items: u64::read(input)?,
             bytes: u64::read(input)?,
-            held: Size { items: u64::read(input)?, bytes: u64::read(input)? },
+            held: Size { items: u64::read(input)?, bytes: u64::read(input)?, outside: 0 },
         })
     }
 }
@@ -234,7 +234,7 @@ mod tests {
             position: "position".into(),
             items: 3,
             bytes: 99,
-            held: Size { items: 2, bytes: 98 },
+            held: Size { items: 2, bytes: 98, outside: 0 },
         };
         let row = progress.encode();
         assert_eq!(Progress::decode(row.clone()).unwrap(), progress);

@@ -68,10 +68,10 @@ impl Mover<'_> {
         self.write(vec![]).await
     }
 
-    /// What the source itself has counted, if it knows exactly.
+    /// What the source itself has counted of the rows, if it knows exactly.
     async fn figures(&self, snapshot: &dyn Reader) -> Result<Option<Size>> {
         let row = snapshot.get(&Counts::key(self.moving.partition)).await?;
-        Ok(row.map(Counts::decode).transpose()?.and_then(|counts| counts.size()))
+        Ok(row.map(Counts::decode).transpose()?.and_then(|counts| counts.rows()))
     }
 
     async fn compare_whole(&self, snapshot: &dyn Reader) -> Result<()> {

@@ -69,10 +69,14 @@ impl Transaction for Commit {
         }
         let (pieces, taken) = self.choose(&known)?;
         let kept = self.kept(&shardlet, old.as_ref(), &known, &pieces).await?;
-        for (file, times) in self.names(&pieces) {
+        let mut named: BTreeMap<BlockId, u32> = BTreeMap::new();
+        for file in pieces.iter().filter_map(Piece::file) {
             // Every name beyond those that go over from a waiting block, or from a content that goes away, is a new one.
-            let had = u32::from(taken.contains_key(&file)) + kept.get(&file).copied().unwrap_or(0);
-            for _ in had..times {
+            let kept = kept.get(&file.id).copied().unwrap_or(0);
+            let had = u32::from(taken.contains_key(&file.id)) + kept;
+            let times = named.entry(file.id).or_default();
+            *times += 1;
+            if *times > had {
                 shardlet.share_file(file).await?;
             }
         }

@@ -9,7 +9,7 @@ use super::address::Place;
 use super::codec::damaged;
 use super::shardlet::Shardlet;
 
-const CELLS: u64 = 0;
+pub(super) const CELLS: u64 = 0;
 
 pub(super) fn is_cell(id: BlockId) -> bool {
     id.generation == CELLS

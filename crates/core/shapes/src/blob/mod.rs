@@ -31,6 +31,7 @@ mod lease;
 pub mod limits;
 mod list;
 mod list_containers;
+mod outside;
 mod page_ranges;
 mod pages;
 mod pieces;
@@ -68,6 +69,7 @@ pub use find::{FindTest, FoundBlob};
 pub use lease::{Lease, LeaseAction, LeaseState};
 pub use list::{Include, ListOptions, Listed, ListedBlob, Page};
 pub use list_containers::{ListContainers, ListedContainer};
+pub use outside::outside;
 pub use page_ranges::PageRanges;
 pub use pages::{PageProperties, SequenceAction, SequenceConditions};
 pub use put::{NewBlob, Protection};
@@ -142,7 +144,7 @@ impl Blobs {
             return Ok(container);
         }
         let text = KeySchema::one(KeyType::Text);
-        let name = KeySchema::new(vec![KeyType::Text, KeyType::Int64, KeyType::Text])?;
+        let name = outside::key_of_blobs()?;
         self.create(&format!("blobs/{account}"), BLOBS_SCHEMA, name).await?;
         self.create(&format!("blob-containers/{account}"), CONTAINERS_SCHEMA, text).await?;
         self.directory(account).await?.ok_or_else(|| {

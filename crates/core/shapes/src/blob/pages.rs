@@ -218,7 +218,7 @@ impl Shardlet<'_, '_> {
             (Some(_), 0) => self.drop_piece(&piece).await?,
             (Some(file), names) => {
                 for _ in 1..names {
-                    self.share_file(file.id).await?;
+                    self.share_file(file).await?;
                 }
             }
         }

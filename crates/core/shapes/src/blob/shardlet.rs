@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use lazuli_engine::{
-    BlockId, Direction, Item, ItemKey, KeyRange, Lsn, PageLimit, Result, Space, Tx,
+    BlockFile, BlockId, Direction, Item, ItemKey, KeyRange, Lsn, PageLimit, Result, Space, Tx,
 };
 
 use super::address::{Past, Place};
@@ -157,7 +157,7 @@ impl<'t, 'x> Shardlet<'t, 'x> {
         if content.form == Form::Empty {
             return Ok(());
         }
-        self.change_count(&self.place.shared_content(content.id), true).await.map(|_| ())
+        self.change_count(&self.place.shared_content(content.id), true, None).await.map(|_| ())
     }
 
     /// One state less names its content; the last one leaves garbage behind.
@@ -166,7 +166,7 @@ impl<'t, 'x> Shardlet<'t, 'x> {
         if content.form == Form::Empty {
             return Ok(());
         }
-        if self.change_count(&self.place.shared_content(content.id), false).await? {
+        if self.change_count(&self.place.shared_content(content.id), false, None).await? {
             if record.kind == BlobKind::Page {
                 // Others name it still, and may not need what only this one did.
                 self.put_garbage(&Garbage::Former(content.id))?;
@@ -188,15 +188,16 @@ impl<'t, 'x> Shardlet<'t, 'x> {
         let mut seen = BTreeSet::new();
         for file in pieces.filter_map(Piece::file) {
             if !seen.insert(file.id) {
-                self.share_file(file.id).await?;
+                self.share_file(file).await?;
             }
         }
         Ok(())
     }
 
     /// One more piece names the file.
-    pub(super) async fn share_file(&mut self, file: BlockId) -> Result<()> {
-        self.change_count(&self.place.shared_file(file), true).await.map(|_| ())
+    pub(super) async fn share_file(&mut self, file: &BlockFile) -> Result<()> {
+        let key = self.place.shared_file(file.id);
+        self.change_count(&key, true, Some(file.length)).await.map(|_| ())
     }
 
     /// For each file that many pieces less name it: puts those that nothing names any more among the garbage.
@@ -205,7 +206,7 @@ impl<'t, 'x> Shardlet<'t, 'x> {
         for (file, times) in files {
             let key = self.place.shared_file(*file);
             for _ in 0..*times {
-                if !self.change_count(&key, false).await? {
+                if !self.change_count(&key, false, None).await? {
                     unnamed.push(*file);
                     break;
                 }
@@ -218,12 +219,21 @@ impl<'t, 'x> Shardlet<'t, 'x> {
     }
 
     /// Counts one name more or one less in a row that says how many there are beyond the first, and says whether the row
-    /// had one to give.
-    async fn change_count(&mut self, key: &ItemKey, up: bool) -> Result<bool> {
-        let further = match self.tx.get(key).await? {
-            Some(item) => Reader::new(item.payload).number()?,
-            None => 0,
-        };
+    /// had one to give. Rows of files also say how long the file is.
+    async fn change_count(
+        &mut self,
+        key: &ItemKey,
+        up: bool,
+        file_bytes: Option<u64>,
+    ) -> Result<bool> {
+        let (mut further, mut length) = (0, file_bytes);
+        if let Some(item) = self.tx.get(key).await? {
+            let mut from = Reader::new(item.payload);
+            further = from.number()?;
+            if !from.is_empty() {
+                length = Some(from.number()?);
+            }
+        }
         let further = match (up, further) {
             (true, further) => further + 1,
             (false, 0) => return Ok(false),
@@ -234,6 +244,9 @@ impl<'t, 'x> Shardlet<'t, 'x> {
         } else {
             let mut to = Writer::new();
             to.number(further);
+            if let Some(length) = length {
+                to.number(length);
+            }
             self.tx.put(key, to.finish()).await?;
         }
         Ok(true)

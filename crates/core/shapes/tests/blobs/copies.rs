@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 use crate::blocks::{commit, put_block};
 use crate::world::{BIG, World, any, blob, bytes, none};
 
-fn source(name: &str) -> CopySource {
+pub(crate) fn source(name: &str) -> CopySource {
     CopySource {
         address: blob(name),
         which: Which::Current,
@@ -27,7 +27,7 @@ fn source(name: &str) -> CopySource {
     }
 }
 
-async fn copy(
+pub(crate) async fn copy(
     world: &World,
     from: &CopySource,
     to: &str,
@@ -36,7 +36,7 @@ async fn copy(
     world.blobs.copy(from, &blob(to), options, &any(), none()).await
 }
 
-fn options() -> CopyOptions {
+pub(crate) fn options() -> CopyOptions {
     CopyOptions { id: "copy".into(), with_headers: true, ..CopyOptions::default() }
 }
 

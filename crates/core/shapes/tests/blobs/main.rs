@@ -8,6 +8,7 @@ mod append;
 mod backups;
 mod blocks;
 mod copies;
+mod figures;
 mod files;
 mod lists;
 mod pages;

@@ -99,7 +99,8 @@ impl World {
         let later = Arc::new(Later { clock: real.clock, ms: AtomicU64::new(0) });
         let env = Env::new(later.clone(), real.random, real.spawn);
         let catalog = Arc::new(MemStore::new());
-        let engine = Engine::on(env, Settings::default(), catalog).await.unwrap();
+        let settings = Settings { outside: lazuli_shapes::blob::outside(), ..Settings::default() };
+        let engine = Engine::on(env, settings, catalog).await.unwrap();
         for name in ["one", "two"] {
             let new = NewShard {
                 name: name.into(),

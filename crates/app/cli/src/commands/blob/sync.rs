@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde_json::json;
 
@@ -44,6 +45,7 @@ impl Thing {
 type Side = BTreeMap<String, Thing>;
 
 pub(super) fn run(sync: &Sync) -> Result<()> {
+    let began = Instant::now();
     let (source, target) = spots(&sync.source, &sync.target)?;
     check_apart(&source, &target)?;
     let place = find(&sync.transfer.service)?;
@@ -79,6 +81,8 @@ pub(super) fn run(sync: &Sync) -> Result<()> {
         removals = gone.items;
         done.failed += gone.failed;
     }
+    // Listing, comparing and removing are part of it.
+    done.elapsed = began.elapsed();
     let mut answer = plan::summary(&done);
     answer["unchanged"] = json!(unchanged);
     answer["removed"] = json!(removals);

@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::batch::{Batch, Item};
 use super::frontier::{Frontier, Step};
-use super::progress::{Progress, beside};
+use super::progress::Progress;
 use super::source::{Record, Source};
 use super::writer::{Order, Outcome, Writer};
 use super::{check_table, format_of, is_standard, tables};
@@ -37,18 +37,21 @@ pub(super) fn run(import: &Import) -> Result<()> {
     check_table(&import.table)?;
     let service = Arc::new(Service::find(&import.service, Protocol::Tables)?);
     let format = format_of(import.format, &import.file);
-    let beside = (!is_standard(&import.file)).then(|| beside(&import.file, ".progress"));
-    let path = import.progress.clone().or(beside);
-    if import.resume && path.is_none() {
+    let is_kept = import.progress.is_some() || !is_standard(&import.file);
+    if import.resume && !is_kept {
         return Err(Failure::usage("standard input is resumed only with --progress FILE"));
     }
     let what = json!({
         "import": service.base(), "account": service.account, "table": import.table,
         "format": format.name(), "mode": import.mode.name(),
     });
-    let progress = Progress::new(path, what);
+    let progress = match &import.progress {
+        None if is_kept => Progress::of_file(&import.file, what),
+        path => Progress::new(path.clone(), what),
+    };
     if progress.exists() && !import.resume && !import.restart {
-        let message = format!("an import of {} was interrupted", import.file.display());
+        let (file, table) = (import.file.display(), &import.table);
+        let message = format!("an import of {file} into {table} was interrupted");
         return Err(
             Failure::failed(message).hint("go on with --resume, or begin anew with --restart")
         );

@@ -30,7 +30,25 @@ pub(super) fn beside(file: &Path, ending: &str) -> PathBuf {
     file.with_file_name(name)
 }
 
+/// The progress files of one file that are looked at: so many imports of it may be interrupted at once.
+const BESIDE_MAX: usize = 100;
+
 impl Progress {
+    /// The progress of this work, kept beside a file that other work may have been interrupted with too: where it was
+    /// kept before, else where nothing is kept.
+    pub(super) fn of_file(file: &Path, work: Value) -> Self {
+        let place = |number: usize| match number {
+            1 => beside(file, ".progress"),
+            _ => beside(file, &format!(".{number}.progress")),
+        };
+        let places: Vec<PathBuf> = (1..=BESIDE_MAX).map(place).collect();
+        let is_ours = |path: &&PathBuf| kept_work(path).is_some_and(|kept| kept == work);
+        let ours = places.iter().find(is_ours);
+        let free = || places.iter().find(|path| !path.exists());
+        let path = ours.or_else(free).or(places.first()).cloned();
+        Self::new(path, work)
+    }
+
     pub(super) fn new(path: Option<PathBuf>, work: Value) -> Self {
         Self { path, work, saved: Instant::now() }
     }
@@ -84,11 +102,35 @@ impl Progress {
     }
 }
 
+/// What a progress file says that it is the progress of.
+fn kept_work(path: &Path) -> Option<Value> {
+    if std::fs::metadata(path).ok()?.len() > FILE_BYTES_MAX {
+        return None;
+    }
+    let mut kept: Value = serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok()?;
+    Some(kept["work"].take())
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn one_file_may_be_on_its_way_into_several_tables() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.csv");
+        let of = |table: &str| Progress::of_file(&file, json!({ "table": table }));
+        for (nth, table) in ["a", "b", "c"].iter().enumerate() {
+            assert!(!of(table).exists(), "{table} is not kept from beginning");
+            of(table).save(json!({ "offset": nth })).unwrap();
+        }
+        of("a").remove().unwrap();
+        assert!(of("b").exists() && of("c").exists() && !of("a").exists());
+        assert_eq!(of("c").read().unwrap().unwrap()["offset"], 2);
+        assert_eq!(of("b").read().unwrap().unwrap()["offset"], 1);
+    }
 
     #[test]
     fn only_the_same_work_goes_on() {

@@ -58,6 +58,10 @@ impl Source {
             Failure::failed("the file is not the one whose import was interrupted")
                 .hint("begin anew with --restart")
         };
+        if place.offset == 0 {
+            // It was interrupted before its first entity was written: the header has just been read.
+            return Ok(());
+        }
         let Some(rest) = place.offset.checked_sub(self.at.offset) else { return Err(changed()) };
         if rest > 0 {
             let mut skipped = self.input.by_ref().take(rest - 1);
@@ -173,6 +177,11 @@ mod tests {
                 again.skip_to(place).unwrap();
                 assert_eq!(places(&mut again), all[at..]);
             }
+        }
+        for (text, format) in [(LINES, Format::Jsonl), (ROWS, Format::Csv)] {
+            let mut again = source(text, format);
+            again.skip_to(Place { offset: 0, line: 1 }).unwrap();
+            assert_eq!(places(&mut again), places(&mut source(text, format)));
         }
         for offset in [3, 1000] {
             let place = Place { offset, line: 1 };
