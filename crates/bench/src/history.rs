@@ -199,7 +199,7 @@ pub async fn run(folder: &Path, size: Size) -> Result<Report> {
 /// What the process grows by for each of so many partitions that are busy for a day, and what a quiet one takes.
 fn memory(partitions: usize) -> (f64, f64) {
     let held = Held { shard: ShardId(1), container: ContainerId(1) };
-    let holds = Holds { items: 1, bytes: 2 };
+    let holds = Holds { items: 1, bytes: 2, outside: 0 };
     let ids = || (0..partitions as u64).map(PartitionId);
     let before = resident_bytes();
     let mut history = History::new(partitions, 0);
