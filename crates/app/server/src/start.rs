@@ -65,16 +65,14 @@ impl Server {
         };
         let tls = tls::load(&settings.tls, settings.host, &folder)?;
         let budget = Budget::new(settings.limits.in_flight_bytes);
-        let (mut fronts, requests) = (Vec::new(), Arc::new(Requests::default()));
+        let requests = Arc::new(Requests::default());
+        let mut fronts = Vec::new();
         for front in fronts::all(&settings, &core, &accounts.signing()) {
             let gate = Gate::front(&front, &settings, tls.clone(), &budget).await?;
             fronts.push((gate, front.counted(requests.clone())));
         }
         let admin = Gate::admin(&settings, &budget).await?;
-        let listening = fronts.iter().map(|(gate, _)| gate.address).collect();
-        let own = OwnAddresses { fronts: listening, admin: admin.address };
-        // Nobody else sets it, and no request has come yet.
-        let _ = settings.blobs.sources.own.set(own);
+        tell_addresses(&settings, fronts.iter().map(|(gate, _)| gate), &admin);
         let gates = || fronts.iter().map(|(gate, _)| gate).chain([&admin]);
         let (engine, host) = (core.engine.clone(), core.host.clone());
         let history = Arc::new(Recorder::new(engine.clone(), settings.history_partitions_max));
@@ -104,16 +102,7 @@ impl Server {
             doors: gates().map(|gate| (gate.name, gate.door.clone())).collect(),
         });
         core.engine.start();
-        let (blobs, files) = (core.blobs.clone(), core.files.clone());
-        let keeper = Keeper { blobs, files, removed: running.removed.clone() };
-        let mut beside = vec![
-            keeper.start(settings.blob_collect_interval),
-            sampler::start(running.history.clone()),
-            health::watch(running.host.clone()),
-        ];
-        if settings.balance.automatic {
-            beside.push(running.balancer.clone().start());
-        }
+        let beside = start_beside(&settings, &core, &running);
         let (stopper, stop) = stopper();
         let mut serving = JoinSet::new();
         let endpoints = running.endpoints.clone();
@@ -143,6 +132,28 @@ impl Server {
         }
         self.core.close().await;
     }
+}
+
+/// Starts what runs beside the requests.
+fn start_beside(settings: &Settings, core: &Core, running: &Running) -> Vec<JoinHandle<()>> {
+    let (blobs, files) = (core.blobs.clone(), core.files.clone());
+    let keeper = Keeper { blobs, files, removed: running.removed.clone() };
+    let mut beside = vec![
+        keeper.start(settings.blob_collect_interval),
+        sampler::start(running.history.clone()),
+        health::watch(running.host.clone()),
+    ];
+    if settings.balance.automatic {
+        beside.push(running.balancer.clone().start());
+    }
+    beside
+}
+
+/// Tells the front that reads from other servers which addresses are its own server's.
+fn tell_addresses<'g>(settings: &Settings, fronts: impl Iterator<Item = &'g Gate>, admin: &Gate) {
+    let fronts = fronts.map(|gate| gate.address).collect();
+    // Nobody else sets it, and no request has come yet.
+    let _ = settings.blobs.sources.own.set(OwnAddresses { fronts, admin: admin.address });
 }
 
 /// Refuses to take bearer tokens where other machines can reach the server: the signature of a token is not checked, so that
