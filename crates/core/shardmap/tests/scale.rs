@@ -211,6 +211,32 @@ async fn the_last_of_many_containers_costs_no_more_rows_than_the_first() {
 }
 
 #[tokio::test]
+async fn containers_are_read_in_pages_and_counted_again_after_a_change() {
+    let large = Large::new(0).await;
+    let catalog = large.manager.catalog();
+    let table = |nth: usize| new_container(&format!("t{nth}"), MapKind::Range, WHOLE);
+    for nth in 0..9 {
+        large.manager.create_container(&table(nth)).await.unwrap();
+        // With the one that every `Large` has.
+        assert_eq!(catalog.container_count().await.unwrap(), nth + 2);
+    }
+    let before = large.rows.load(Ordering::Relaxed);
+    assert_eq!(catalog.container_count().await.unwrap(), 10);
+    let asked = large.rows.load(Ordering::Relaxed) - before;
+    assert!(asked <= 2, "nothing has changed, and {asked} rows were read");
+    let (mut pages, mut first) = (Vec::new(), ContainerId(0));
+    loop {
+        let page = catalog.containers_from(first, 4).await.unwrap();
+        let Some(last) = page.last() else { break };
+        first = ContainerId(last.id.0 + 1);
+        pages.push(page);
+    }
+    let sizes: Vec<usize> = pages.iter().map(Vec::len).collect();
+    assert_eq!(sizes, [4, 4, 2]);
+    assert_eq!(pages.concat(), catalog.containers().await.unwrap());
+}
+
+#[tokio::test]
 async fn a_container_of_more_than_one_round_is_deleted_whatever_crashes() {
     let world = World::new().await;
     world.add_shard("one").await;
