@@ -85,11 +85,17 @@ fn a_plan_shows_what_is_uneven_and_applied_it_is_even() {
     let before = bytes_of(&plan, "before");
     assert!(before[0] > 64 * 4_000 && before[1..] == [0, 0, 0], "{before:?}");
     assert_eq!(plan["actions"][0]["kind"], "split", "{plan}");
+    // The plan goes on with the pieces, to where everything is even.
+    let moves = plan["actions"].as_array().unwrap().iter().filter(|it| it["kind"] == "move");
+    assert!(moves.clone().count() >= 3, "{plan}");
+    assert!(moves.clone().all(|it| it["made"] == true && it["round"].as_u64() > Some(1)), "{plan}");
+    assert!(plan["evenness"]["after"]["bytes"].as_f64().unwrap() < 1.3, "{plan}");
     let text = server.command(&["rebalance", "--plan"]);
     assert!(
         text.contains("split partition") && text.contains("in the middle of its bytes"),
         "{text}"
     );
+    assert!(text.contains("\nafter that:\n") && text.contains("move a piece of"), "{text}");
     assert_eq!(server.json(&["partition", "list"])["partitions"].as_array().unwrap().len(), 1);
 
     let done = server.command(&["rebalance"]);
