@@ -138,7 +138,8 @@ mod tests {
 
     #[test]
     fn deltas_follow_replacements_and_deletions() {
-        let old = Item { version: Lsn(1), expires_ms: None, payload: "12345".into() };
+        let old =
+            Item { version: Lsn(1), expires_ms: None, written_ms: None, payload: "12345".into() };
         let mut delta = Delta::default();
         delta.put(10, Some(&old), 20);
         assert_eq!(delta, Delta { items: 0, bytes: 20 - 15 });

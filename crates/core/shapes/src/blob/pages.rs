@@ -76,7 +76,7 @@ impl Transaction for WritePages {
             let key = self.place.piece(record.content.id, self.offset);
             shardlet.tx.put(&key, piece.encode()).await?;
         }
-        record.changed = shardlet.lsn();
+        shardlet.touch(&mut record);
         shardlet.put_current(&record).await?;
         Ok(record)
     }
@@ -98,7 +98,7 @@ impl Transaction for Resize {
             shardlet.cut(&record, self.length..record.content.length).await?;
         }
         record.content.length = self.length;
-        record.changed = shardlet.lsn();
+        shardlet.touch(&mut record);
         shardlet.put_current(&record).await?;
         Ok(record)
     }
@@ -126,7 +126,7 @@ impl Transaction for SetSequence {
             return Err(Error::exists(codes::SEQUENCE_NUMBER_TOO_LARGE, message));
         }
         record.sequence_number = number;
-        record.changed = shardlet.lsn();
+        shardlet.touch(&mut record);
         shardlet.put_current(&record).await?;
         Ok(record)
     }
