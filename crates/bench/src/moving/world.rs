@@ -128,7 +128,7 @@ impl World {
         let (mut batch, mut bytes) = (Vec::new(), 0);
         let mut number = 0;
         while let Some(payload) = payload(number) {
-            let item = Item { version: VERSION, expires_ms: None, payload };
+            let item = Item { version: VERSION, expires_ms: None, written_ms: None, payload };
             let row = (self.key(number)?.bytes().clone(), item.encode());
             bytes += row.0.len() + row.1.len();
             batch.push(row);

@@ -112,8 +112,9 @@ impl<'a> Batch<'a> {
                 claim.records_changes = job.records_changes();
             }
             last_lsn = self.shard.lsns.next_lsn();
+            let clock_ms = self.shard.env.clock.now_ms();
             let outside = &self.shard.settings.outside;
-            let mut tx = Tx::new(&*txn, &mut overlay, &claims, last_lsn, outside);
+            let mut tx = Tx::new(&*txn, &mut overlay, &claims, last_lsn, clock_ms, outside);
             let outcome = job.run(&mut tx).await;
             let (added, wrote_expiry) = (tx.deltas, tx.wrote_expiry);
             let outcome = outcome.and_then(|()| overlay.check(&health));

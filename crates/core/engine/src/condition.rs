@@ -43,7 +43,8 @@ mod tests {
 
     #[test]
     fn every_condition_on_a_present_and_an_absent_item() {
-        let item = Item { version: Lsn(5), expires_ms: None, payload: Bytes::new() };
+        let item =
+            Item { version: Lsn(5), expires_ms: None, written_ms: None, payload: Bytes::new() };
         let kind = |condition: Condition, found| condition.check(found).err().map(|e| e.kind());
         assert_eq!(kind(Condition::Any, None), None);
         assert_eq!(kind(Condition::Any, Some(&item)), None);

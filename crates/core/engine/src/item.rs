@@ -1,7 +1,8 @@
 //! Items: their keys, and the envelope in which the store keeps them.
 //!
 //! Key: `container (4) | space (1) | route | row key`. Envelope: `format (1) | flags (1) | LSN of the last write (8) |
-//! [expiry in ms (8)] | payload`. The LSN is the item's version, on which conditions and ETags rest.
+//! [expiry in ms (8)] | [time of the write in ms (8)] | payload`. The LSN is the item's version, on which conditions and
+//! ETags rest. It tells the time of the write too, unless the clock was set back before it: then the time stands beside it.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use lazuli_shardmap::ContainerId;
@@ -12,7 +13,8 @@ use crate::lsn::Lsn;
 
 const FORMAT: u8 = 1;
 const FLAG_EXPIRES: u8 = 1;
-const FLAGS_KNOWN: u8 = FLAG_EXPIRES;
+const FLAG_WRITTEN: u8 = 2;
+const FLAGS_KNOWN: u8 = FLAG_EXPIRES | FLAG_WRITTEN;
 
 /// The whole key of an item, and where its route ends.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,6 +79,8 @@ pub struct Item {
     pub version: Lsn,
     /// From this moment on the item is gone, in milliseconds since the Unix epoch.
     pub expires_ms: Option<u64>,
+    /// When it was written, where its number does not tell: see [`Tx::set_back_ms`](crate::Tx::set_back_ms).
+    pub written_ms: Option<u64>,
     pub payload: Bytes,
 }
 
@@ -84,10 +88,15 @@ impl Item {
     pub fn encode(&self) -> Bytes {
         let mut bytes = BytesMut::with_capacity(self.encoded_bytes());
         bytes.put_u8(FORMAT);
-        bytes.put_u8(if self.expires_ms.is_some() { FLAG_EXPIRES } else { 0 });
+        let flag = |is: bool, flag: u8| if is { flag } else { 0 };
+        let expires = flag(self.expires_ms.is_some(), FLAG_EXPIRES);
+        bytes.put_u8(expires | flag(self.written_ms.is_some(), FLAG_WRITTEN));
         bytes.put_u64(self.version.0);
         if let Some(expires_ms) = self.expires_ms {
             bytes.put_u64(expires_ms);
+        }
+        if let Some(written_ms) = self.written_ms {
+            bytes.put_u64(written_ms);
         }
         bytes.put_slice(&self.payload);
         bytes.freeze()
@@ -95,7 +104,14 @@ impl Item {
 
     /// How many bytes the envelope with its payload takes.
     pub(crate) fn encoded_bytes(&self) -> usize {
-        10 + if self.expires_ms.is_some() { 8 } else { 0 } + self.payload.len()
+        let times = [self.expires_ms, self.written_ms];
+        10 + 8 * times.iter().flatten().count() + self.payload.len()
+    }
+
+    /// When it was last written, as a number that says so. For people: it need not grow.
+    pub fn time(&self) -> Lsn {
+        let counter = u64::from(self.version.counter());
+        self.written_ms.map_or(self.version, |ms| Lsn(Lsn::at_ms(ms).0 + counter))
     }
 
     #[inline]
@@ -113,14 +129,17 @@ impl Item {
         }
         let version = Lsn(u64::from_be_bytes(*version));
         bytes.advance(10);
-        let expires_ms = if flags & FLAG_EXPIRES == 0 {
-            None
-        } else if bytes.len() < 8 {
-            return Err(damaged("ends before its expiry"));
-        } else {
-            Some(bytes.get_u64())
+        let mut time = |flag: u8| {
+            if flags & flag == 0 {
+                Ok(None)
+            } else if bytes.len() < 8 {
+                Err(damaged("ends before its times"))
+            } else {
+                Ok(Some(bytes.get_u64()))
+            }
         };
-        Ok(Self { version, expires_ms, payload: bytes })
+        let (expires_ms, written_ms) = (time(FLAG_EXPIRES)?, time(FLAG_WRITTEN)?);
+        Ok(Self { version, expires_ms, written_ms, payload: bytes })
     }
 
     pub fn is_expired(&self, now_ms: u64) -> bool {
@@ -135,7 +154,8 @@ mod tests {
     #[test]
     fn an_item_survives_its_envelope() {
         for expires_ms in [None, Some(77)] {
-            let item = Item { version: Lsn(9), expires_ms, payload: "payload".into() };
+            let item =
+                Item { version: Lsn(9), expires_ms, written_ms: None, payload: "payload".into() };
             assert_eq!(item.encode().len(), item.encoded_bytes());
             assert_eq!(Item::decode(item.encode()).unwrap(), item);
         }
@@ -143,7 +163,9 @@ mod tests {
 
     #[test]
     fn a_damaged_envelope_is_corrupt_and_never_a_panic() {
-        let whole = Item { version: Lsn(9), expires_ms: Some(1), payload: Bytes::new() }.encode();
+        let whole =
+            Item { version: Lsn(9), expires_ms: Some(1), written_ms: None, payload: Bytes::new() }
+                .encode();
         for length in 0..whole.len() {
             let error = Item::decode(whole.slice(..length)).unwrap_err();
             assert_eq!(error.kind(), lazuli_store::Kind::Corrupt);

@@ -18,6 +18,10 @@ use crate::outside::Outside;
 use crate::overlay::Overlay;
 use crate::stats::Delta;
 
+/// How far numbers may be ahead of the clock before that counts: a clock that is put right steps back by less, and numbers
+/// run ahead by less where very much is written.
+const AHEAD_MAX_MS: u64 = 60_000;
+
 /// Something that reads and writes in one partition, or in several of one shard, as one atomic unit.
 ///
 /// It may be run more than once, each time on a state as if it had never run before: the result must follow from `self`
@@ -55,6 +59,8 @@ pub struct Tx<'a> {
     /// One for each claim: what this transaction adds.
     pub(crate) deltas: Vec<Delta>,
     pub(crate) lsn: Lsn,
+    /// What the clock says, if the number is far ahead of it.
+    clock_ms: Option<u64>,
     outside: &'a Outside,
     /// Keys of which the base is known to have none.
     absent: KeyRange,
@@ -70,8 +76,11 @@ impl<'a> Tx<'a> {
         overlay: &'a mut Overlay,
         claims: &'a [Claim],
         lsn: Lsn,
+        clock_ms: u64,
         outside: &'a Outside,
     ) -> Self {
+        let is_ahead = lsn.millis() > clock_ms.saturating_add(AHEAD_MAX_MS);
+        let clock_ms = is_ahead.then_some(clock_ms);
         let bytes_before = overlay.bytes();
         let deltas = claims.iter().map(|_| Delta::default()).collect();
         let absent = KeyRange::new(Bytes::new(), Some(Bytes::new()));
@@ -82,6 +91,7 @@ impl<'a> Tx<'a> {
             claims,
             deltas,
             lsn,
+            clock_ms,
             outside,
             absent,
             writes,
@@ -98,6 +108,12 @@ impl<'a> Tx<'a> {
     /// The time of this transaction. It never steps back along a partition's life.
     pub fn now_ms(&self) -> u64 {
         self.lsn.millis()
+    }
+
+    /// What the clock says, where the number of this transaction is far ahead of it: the clock was ahead for a while, and
+    /// was set back. Numbers go on from there, because they must grow. What people are shown follows the clock.
+    pub fn set_back_ms(&self) -> Option<u64> {
+        self.clock_ms
     }
 
     /// How many rows this transaction has written so far, for those that must not grow too large.
@@ -182,7 +198,7 @@ impl<'a> Tx<'a> {
     ) -> Result<()> {
         let claim = self.claim_of(key)?;
         check_size(key, &payload)?;
-        let new = Item { version: self.lsn, expires_ms, payload };
+        let new = Item { version: self.lsn, expires_ms, written_ms: self.clock_ms, payload };
         if let Some(old) = old {
             self.deltas[claim].delete(self.outside.weigh_item(key.bytes(), old));
         }

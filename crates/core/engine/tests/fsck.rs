@@ -28,7 +28,7 @@ async fn write(world: &World, writes: Vec<Write>) {
 }
 
 fn item() -> Bytes {
-    Item { version: Lsn(1), expires_ms: None, payload: "x".into() }.encode()
+    Item { version: Lsn(1), expires_ms: None, written_ms: None, payload: "x".into() }.encode()
 }
 
 /// A world whose one container holds three items in two partitions.

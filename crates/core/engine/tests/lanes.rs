@@ -332,3 +332,25 @@ async fn on_a_full_disk_reads_and_deletions_go_on_without_the_other_writes_of_th
     world.put(&container, "a", "1", "new").await.unwrap();
     assert_eq!(world.get(&container, "a", "1").await.unwrap().as_deref(), Some("new"));
 }
+
+#[tokio::test]
+async fn the_time_of_an_item_follows_a_clock_that_was_set_back_by_years() {
+    let years = std::time::Duration::from_secs(5 * 365 * 24 * 3_600);
+    let mut world = World::new(1).await;
+    let container = world.range("c", &[]).await;
+    world.put(&container, "a", "1", "x").await.unwrap();
+    let first = world.item(&container, "a", "1").await.unwrap();
+    assert_eq!((first.written_ms, first.time()), (None, first.version));
+    world.pass(years);
+    world.put(&container, "a", "1", "x").await.unwrap();
+    let ahead = world.item(&container, "a", "1").await.unwrap().version;
+    world.clock.turn_back();
+    for _ in 0..2 {
+        world.put(&container, "a", "1", "y").await.unwrap();
+        let item = world.item(&container, "a", "1").await.unwrap();
+        assert!(item.version > ahead);
+        let late_ms = world.env.clock.now_ms().abs_diff(item.time().millis());
+        assert!(late_ms < 60_000, "{late_ms}");
+        world.restart().await;
+    }
+}

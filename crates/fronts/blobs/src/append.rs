@@ -50,6 +50,6 @@ pub(crate) async fn seal(
 ) -> Result<Response> {
     let sealed = front.blobs.seal(&call.blob(path), position, conditions).await;
     let record = sealed.map_err(refused)?;
-    let answer = response::changed(Response::new(StatusCode::OK), record.changed);
+    let answer = response::changed(Response::new(StatusCode::OK), record.modified());
     Ok(answer.with("x-ms-blob-sealed", "true"))
 }

@@ -93,7 +93,7 @@ pub(crate) async fn list(
     out.push_str("</BlockList>");
     let answer = response::xml(StatusCode::OK, out);
     Ok(match &listed.record {
-        Some(record) => response::changed(answer, record.changed)
+        Some(record) => response::changed(answer, record.modified())
             .with("x-ms-blob-content-length", record.length().to_string()),
         None => answer.with("x-ms-blob-content-length", "0"),
     })

@@ -24,7 +24,7 @@ pub(crate) async fn create(
     };
     let created = front.blobs.create_container(&call.container(container), new).await;
     let record = created.map_err(refused)?;
-    Ok(response::changed(Response::new(StatusCode::CREATED), record.changed))
+    Ok(response::changed(Response::new(StatusCode::CREATED), record.modified()))
 }
 
 /// What is known of a container, for whoever has its lease or names none.
@@ -55,7 +55,7 @@ pub(crate) async fn metadata(
     conditions: &Conditions,
 ) -> Result<Response> {
     let record = record(front, call, container, conditions).await?;
-    let answer = response::changed(Response::new(StatusCode::OK), record.changed);
+    let answer = response::changed(Response::new(StatusCode::OK), record.modified());
     Ok(response::metadata(answer, &record.metadata))
 }
 
@@ -69,7 +69,7 @@ pub(crate) async fn set_metadata(
     let address = call.container(container);
     let set = front.blobs.set_container_metadata(&address, metadata, conditions).await;
     let record = set.map_err(refused)?;
-    Ok(response::changed(Response::new(StatusCode::OK), record.changed))
+    Ok(response::changed(Response::new(StatusCode::OK), record.modified()))
 }
 
 pub(crate) async fn acl(
@@ -80,7 +80,7 @@ pub(crate) async fn acl(
 ) -> Result<Response> {
     let record = record(front, call, container, conditions).await?;
     let answer = response::xml(StatusCode::OK, acl::write(&policies(&record.policies)?));
-    let answer = response::changed(answer, record.changed);
+    let answer = response::changed(answer, record.modified());
     Ok(match response::public_access(record.public_access) {
         Some(access) => answer.with("x-ms-blob-public-access", access),
         None => answer,
@@ -106,7 +106,7 @@ pub(crate) async fn set_acl(
         .set_container_access(&address, set.access, stored.into(), &set.conditions)
         .await;
     let record = set.map_err(refused)?;
-    Ok(response::changed(Response::new(StatusCode::OK), record.changed))
+    Ok(response::changed(Response::new(StatusCode::OK), record.modified()))
 }
 
 pub(crate) async fn delete(
@@ -137,7 +137,7 @@ pub(crate) async fn restore(
     let version = version.ok_or_else(|| bad_header("x-ms-deleted-container-version"))?;
     let restored = front.blobs.restore_container(&call.container(container), version).await;
     let record = restored.map_err(refused)?;
-    Ok(response::changed(Response::new(StatusCode::CREATED), record.changed))
+    Ok(response::changed(Response::new(StatusCode::CREATED), record.modified()))
 }
 
 pub(crate) async fn list(front: &Front, call: &Call, list: ContainerList) -> Result<Response> {

@@ -60,7 +60,7 @@ fn answer(action: &LeaseAction, version: Lsn, lease: &Lease, left: u32) -> Respo
         }
         LeaseAction::Break { .. } => StatusCode::ACCEPTED,
     };
-    let answer = response::changed(Response::new(status), version);
+    let answer = response::changed(Response::new(status), (version, version.millis()));
     match (action, &lease.id) {
         (LeaseAction::Break { .. }, _) => answer.with("x-ms-lease-time", left.to_string()),
         (LeaseAction::Release { .. }, _) | (_, None) => answer,

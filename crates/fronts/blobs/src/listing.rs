@@ -173,7 +173,7 @@ impl Page {
             self.element("Version", &moment_text(deleted));
         }
         self.open("Properties");
-        self.element("Last-Modified", &date(record.changed.millis()));
+        self.element("Last-Modified", &date(record.modified().1));
         self.element("Etag", &etag(record.changed));
         self.lease(&record.lease);
         self.optional("PublicAccess", public_access(record.public_access));
@@ -238,7 +238,7 @@ impl Page {
 
     fn properties(&mut self, record: &BlobRecord, list: &BlobList) {
         self.element("Creation-Time", &date(record.created_ms));
-        self.element("Last-Modified", &date(record.changed.millis()));
+        self.element("Last-Modified", &date(record.modified_ms()));
         self.open("Etag");
         // Here without the quotation marks that headers have.
         self.out.push_str(etag(record.changed).trim_matches('"'));

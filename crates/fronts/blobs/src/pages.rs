@@ -29,7 +29,7 @@ pub(crate) async fn write(
         let cleared =
             front.blobs.clear_pages(&address, range, write.sequence, &write.conditions).await;
         let record = cleared.map_err(refused)?;
-        let answer = response::changed(Response::new(StatusCode::CREATED), record.changed);
+        let answer = response::changed(Response::new(StatusCode::CREATED), record.modified());
         return Ok(sequenced(answer, &record));
     }
     if length > most {
@@ -89,7 +89,7 @@ pub(crate) async fn ranges(
         xml::write(&mut out, "NextMarker", &token::write(next.to_string().as_bytes()));
     }
     out.push_str("</PageList>");
-    let answer = response::changed(response::xml(StatusCode::OK, out), found.record.changed);
+    let answer = response::changed(response::xml(StatusCode::OK, out), found.record.modified());
     Ok(answer.with("x-ms-blob-content-length", found.record.length().to_string()))
 }
 

@@ -25,7 +25,7 @@ pub(crate) async fn set(
         }
     };
     let record = record.map_err(refused)?;
-    let answer = response::changed(Response::new(StatusCode::OK), record.changed);
+    let answer = response::changed(Response::new(StatusCode::OK), record.modified());
     Ok(sequenced(answer, &record))
 }
 
@@ -101,5 +101,5 @@ pub(crate) async fn set_expiry(
     };
     let set = front.blobs.set_expiry(&call.blob(path), at, conditions).await;
     let record = set.map_err(refused)?;
-    Ok(response::changed(Response::new(StatusCode::OK), record.changed))
+    Ok(response::changed(Response::new(StatusCode::OK), record.modified()))
 }

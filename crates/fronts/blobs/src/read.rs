@@ -158,6 +158,6 @@ pub(crate) async fn metadata(
     let key = call.key.as_ref();
     let record = front.blobs.properties(&call.blob(path), which, conditions, key).await;
     let record = record.map_err(refused)?;
-    let answer = response::changed(Response::new(StatusCode::OK), record.changed);
+    let answer = response::changed(Response::new(StatusCode::OK), record.modified());
     Ok(response::metadata(answer, &record.metadata))
 }

@@ -28,13 +28,14 @@ pub(crate) fn list(body: Body) -> Response {
 }
 
 /// The ETag and the time of a change.
-pub(crate) fn changed(response: Response, version: lazuli_engine::Lsn) -> Response {
-    response.with("etag", etag(version)).with("last-modified", date(version.millis()))
+pub(crate) fn changed(response: Response, modified: (lazuli_engine::Lsn, u64)) -> Response {
+    let (version, at_ms) = modified;
+    response.with("etag", etag(version)).with("last-modified", date(at_ms))
 }
 
 /// What every write of a blob answers.
 pub(crate) fn written(status: StatusCode, record: &BlobRecord) -> Response {
-    let response = changed(Response::new(status), record.changed);
+    let response = changed(Response::new(status), record.modified());
     let response = match record.version {
         Some(version) => response.with("x-ms-version-id", moment_text(version)),
         None => response,
@@ -166,7 +167,7 @@ pub(crate) fn content_headers(response: Response, record: &BlobRecord) -> Respon
 
 /// What a blob is, beside its content.
 pub(crate) fn blob(response: Response, record: &BlobRecord, now_ms: u64) -> Response {
-    let response = changed(response, record.changed);
+    let response = changed(response, record.modified());
     let response = metadata(response, &record.metadata);
     let response = lease(response, &record.lease, now_ms);
     let response = encrypted(response, record, "x-ms-server-encrypted");
@@ -255,7 +256,7 @@ pub(crate) fn priority(is_urgent: bool) -> &'static str {
 
 /// What a container is.
 pub(crate) fn container(response: Response, record: &ContainerRecord, now_ms: u64) -> Response {
-    let response = changed(response, record.changed);
+    let response = changed(response, record.modified());
     let response = metadata(response, &record.metadata);
     let mut response = lease(response, &record.lease, now_ms)
         .with("x-ms-has-immutability-policy", "false")

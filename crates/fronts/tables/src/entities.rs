@@ -129,7 +129,13 @@ impl Change {
         };
         let EntityKey { table, partition_key, row_key } = self.key;
         let link = response::entity_link(&table, &partition_key, &row_key);
-        let record = Record { partition_key: partition_key.into(), row_key, version, payload };
+        let record = Record {
+            partition_key: partition_key.into(),
+            row_key,
+            version,
+            time: version,
+            payload,
+        };
         let entity = || entity_writer::entity(call, &table, &record, None);
         Ok(response::created(call, &link, entity)?.with("etag", etag(version)))
     }

@@ -127,11 +127,10 @@ impl<'a> EntityWriter<'a> {
 
     fn frame_of(&self, record: &Record) -> Frame {
         let level = self.call.wishes.metadata;
-        let stamp = stamp(record.version);
         let (mut before, mut behind) = (Vec::new(), Vec::new());
         if level == Metadata::Minimal {
             before.extend_from_slice(b"\"odata.etag\":");
-            write_etag_json(&mut before, &stamp);
+            write_etag_json(&mut before, &stamp(record.version));
             before.push(b',');
         }
         if self.selects(PARTITION_KEY.as_bytes()) {
@@ -144,7 +143,7 @@ impl<'a> EntityWriter<'a> {
             behind.push(b',');
         }
         if self.selects(TIMESTAMP.as_bytes()) {
-            write_timestamp(&mut behind, &stamp, level);
+            write_timestamp(&mut behind, &stamp(record.time), level);
         }
         let (version, partition_key) = (record.version, record.partition_key.clone());
         Frame { version, partition_key, before, has_row_key, behind }

@@ -126,7 +126,7 @@ pub(crate) fn property<'r>(record: &RecordRef<'r>, name: &str) -> Option<Value<'
     match name {
         PARTITION_KEY => Some(Value::String(record.partition_key.into())),
         ROW_KEY => Some(Value::String(record.row_key.into())),
-        TIMESTAMP => Some(Value::DateTime(timestamp(record.version))),
+        TIMESTAMP => Some(Value::DateTime(timestamp(record.time))),
         _ => Properties::open(record.payload).ok()?.find(name),
     }
 }

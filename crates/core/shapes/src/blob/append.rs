@@ -54,7 +54,7 @@ impl Transaction for Append {
         shardlet.tx.replace(&key, None, self.piece.encode(), None)?;
         record.content.length += length;
         record.append_blocks += 1;
-        record.changed = shardlet.lsn();
+        shardlet.touch(&mut record);
         shardlet.put_current(&record).await?;
         Ok((offset, record))
     }
@@ -75,7 +75,7 @@ impl Transaction for Seal {
         self.wanted.check_position(record.content.length)?;
         if !record.is_sealed {
             record.is_sealed = true;
-            record.changed = shardlet.lsn();
+            shardlet.touch(&mut record);
             shardlet.put_current(&record).await?;
         }
         Ok(record)
@@ -102,7 +102,7 @@ impl Shardlet<'_, '_> {
         let now_ms = self.now_ms();
         let mut record = self.current().await?.ok_or_else(no_blob)?;
         record.check_kind(kind)?;
-        let facts = Facts { changed: record.changed, tags: &record.tags };
+        let facts = Facts::of(&record);
         conditions.check_write(Some(facts), Some(&record.lease), now_ms)?;
         record.check_changeable(now_ms)?;
         record.check_erasable(now_ms)?;

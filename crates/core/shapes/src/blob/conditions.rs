@@ -7,6 +7,7 @@ use lazuli_engine::{Error, Lsn, Result};
 
 use super::codes;
 use super::lease::{Lease, Leased};
+use super::record::BlobRecord;
 
 /// Whether tags are those that a request asks for.
 pub type TagTest = Arc<dyn Fn(&[(String, String)]) -> bool + Send + Sync>;
@@ -47,6 +48,8 @@ impl fmt::Debug for Conditions {
 /// What conditions are about.
 pub(super) struct Facts<'a> {
     pub(super) changed: Lsn,
+    /// When that was, in seconds since the Unix epoch.
+    pub(super) modified_s: u64,
     pub(super) tags: &'a [(String, String)],
 }
 
@@ -125,9 +128,14 @@ impl Conditions {
     }
 }
 
-impl Facts<'_> {
+impl<'a> Facts<'a> {
+    pub(super) fn of(record: &'a BlobRecord) -> Self {
+        let (changed, modified_s) = (record.changed, record.modified_s());
+        Self { changed, modified_s, tags: &record.tags }
+    }
+
     fn seconds(&self) -> u64 {
-        self.changed.millis() / 1000
+        self.modified_s
     }
 }
 

@@ -75,7 +75,7 @@ fn table() -> Vec<Row> {
 fn every_condition_on_a_read_on_a_write_and_on_nothing() {
     let tags = [("kind".to_owned(), "a".to_owned())];
     for (conditions, read, write, absent) in table() {
-        let facts = || Facts { changed: changed(), tags: &tags };
+        let facts = || Facts { changed: changed(), modified_s: SECONDS, tags: &tags };
         let lease = Lease::default();
         assert_eq!(code(conditions.check_read(&facts(), &lease, NOW)), read, "{conditions:?}");
         let outcome = conditions.check_write(Some(facts()), Some(&lease), NOW);
@@ -87,7 +87,7 @@ fn every_condition_on_a_read_on_a_write_and_on_nothing() {
 #[test]
 fn a_lease_is_looked_at_before_the_conditions() {
     let lease = Lease { id: Some("a".into()), seconds: None, expires_ms: None, broken_ms: None };
-    let facts = || Facts { changed: changed(), tags: &[] };
+    let facts = || Facts { changed: changed(), modified_s: SECONDS, tags: &[] };
     let conditions = Conditions { if_match: these(&[]), ..Conditions::default() };
     let outcome = conditions.check_write(Some(facts()), Some(&lease), NOW);
     assert_eq!(code(outcome), Some(codes::LEASE_ID_MISSING));

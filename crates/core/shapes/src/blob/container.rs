@@ -1,7 +1,7 @@
 //! What a container of blobs is: its record, which is one row.
 
 use bytes::Bytes;
-use lazuli_engine::{Lsn, Result};
+use lazuli_engine::{Lsn, Result, Tx};
 
 use super::codec::{Reader, Writer, damaged};
 use super::lease::Lease;
@@ -24,6 +24,8 @@ pub struct ContainerRecord {
     pub created_ms: u64,
     /// The write that gave it its ETag and its time of last modification.
     pub changed: Lsn,
+    /// When that was, where it does not follow from its number: the clock had been ahead, and was set back.
+    pub(super) changed_ms: Option<u64>,
     pub metadata: Vec<(String, String)>,
     pub public_access: PublicAccess,
     /// Stored access policies, in the front's own form.
@@ -49,12 +51,24 @@ mod field {
     pub(super) const LEASE: u8 = 3;
     pub(super) const SCOPE: u8 = 4;
     pub(super) const DELETED: u8 = 5;
+    pub(super) const CHANGED_MS: u8 = 6;
 }
 
 impl ContainerRecord {
+    /// The write that gave it its ETag, and when it was, in milliseconds since the Unix epoch.
+    pub fn modified(&self) -> (Lsn, u64) {
+        (self.changed, self.changed_ms.unwrap_or(self.changed.millis()))
+    }
+
     /// When it was last modified, in seconds since the Unix epoch.
     pub fn modified_s(&self) -> u64 {
-        self.changed.millis() / 1000
+        self.modified().1 / 1000
+    }
+
+    /// Says that it is changed now.
+    pub(super) fn touch(&mut self, tx: &Tx<'_>) {
+        self.changed = tx.lsn();
+        self.changed_ms = tx.set_back_ms();
     }
 
     pub(super) fn encode(&self) -> Bytes {
@@ -79,6 +93,7 @@ impl ContainerRecord {
             to.u64(deleted.at_ms);
             to.u64(deleted.until_ms);
         });
+        to.field(field::CHANGED_MS, self.changed_ms.as_ref(), |to, it| to.u64(*it));
         to.finish()
     }
 
@@ -101,6 +116,7 @@ impl ContainerRecord {
             generation: from.u64()?.cast_signed(),
             created_ms: from.u64()?,
             changed: Lsn(from.u64()?),
+            changed_ms: None,
             metadata: Vec::new(),
             public_access,
             policies: Bytes::new(),
@@ -121,6 +137,7 @@ impl ContainerRecord {
                     let (at_ms, until_ms) = (from.u64()?, from.u64()?);
                     record.deleted = Some(Deleted { at_ms, until_ms });
                 }
+                field::CHANGED_MS => record.changed_ms = Some(from.u64()?),
                 _ => return Err(damaged()),
             }
         }
@@ -138,6 +155,7 @@ mod tests {
             generation: -3,
             created_ms: 1,
             changed: Lsn(2),
+            changed_ms: Some(9),
             metadata: vec![("a".into(), "b".into())],
             public_access: PublicAccess::Container,
             policies: "policies".into(),

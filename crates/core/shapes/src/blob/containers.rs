@@ -42,8 +42,9 @@ impl Transaction for Create {
         let new = self.new.clone();
         let record = ContainerRecord {
             generation: tx.lsn().0.cast_signed(),
-            created_ms: tx.now_ms(),
+            created_ms: now_ms(tx),
             changed: tx.lsn(),
+            changed_ms: tx.set_back_ms(),
             metadata: new.metadata,
             public_access: new.public_access,
             policies: Bytes::new(),
@@ -77,10 +78,10 @@ where
     async fn run(&self, tx: &mut Tx<'_>) -> Result<ContainerRecord> {
         let item = tx.get(&self.key).await?.ok_or_else(no_container)?;
         let mut record = ContainerRecord::decode(item.payload)?;
-        record.check(&self.conditions, tx.now_ms(), false)?;
-        (self.change)(&mut record, tx.now_ms())?;
+        record.check(&self.conditions, now_ms(tx), false)?;
+        (self.change)(&mut record, now_ms(tx))?;
         if self.modifies {
-            record.changed = tx.lsn();
+            record.touch(tx);
         }
         tx.put(&self.key, record.encode()).await?;
         Ok(record)
@@ -96,7 +97,7 @@ impl ContainerRecord {
         } else {
             self.lease.check_read(given, now_ms, Leased::Container)?;
         }
-        let facts = Facts { changed: self.changed, tags: &[] };
+        let facts = Facts { changed: self.changed, modified_s: self.modified_s(), tags: &[] };
         let rest = Conditions { lease_id: None, ..conditions.clone() };
         rest.check_write(Some(facts), Some(&Lease::default()), now_ms)
     }
@@ -114,13 +115,13 @@ impl Transaction for Delete {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<()> {
         let item = tx.get(&self.key).await?.ok_or_else(no_container)?;
         let mut record = ContainerRecord::decode(item.payload)?;
-        record.check(&self.conditions, tx.now_ms(), true)?;
+        record.check(&self.conditions, now_ms(tx), true)?;
         tx.delete(&self.key).await?;
         let row = tx.lsn().0.to_be_bytes();
         let beside = |space| ItemKey::new(self.key.container(), space, self.key.route(), &row);
         match self.protection.retention_days {
             Some(days) => {
-                let at_ms = tx.now_ms();
+                let at_ms = now_ms(tx);
                 let until_ms = at_ms + u64::from(days) * DAY_MS;
                 record.deleted = Some(Deleted { at_ms, until_ms });
                 record.lease = Lease::default();
@@ -145,7 +146,7 @@ impl Transaction for Restore {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<ContainerRecord> {
         let item = tx.get(&self.from).await?.ok_or_else(no_container)?;
         let mut record = ContainerRecord::decode(item.payload)?;
-        if record.deleted.take().is_none_or(|deleted| deleted.until_ms <= tx.now_ms()) {
+        if record.deleted.take().is_none_or(|deleted| deleted.until_ms <= now_ms(tx)) {
             return Err(no_container());
         }
         if tx.get(&self.to).await?.is_some() {
@@ -153,7 +154,7 @@ impl Transaction for Restore {
             return Err(Error::exists(codes::CONTAINER_IN_USE, message));
         }
         tx.delete(&self.from).await?;
-        record.changed = tx.lsn();
+        record.touch(tx);
         tx.put(&self.to, record.encode()).await?;
         Ok(record)
     }
@@ -275,4 +276,9 @@ impl Blobs {
         let route = Bytes::copy_from_slice(to.route());
         self.engine.write(directory.id, &route, Restore { from, to }).await
     }
+}
+
+/// The time of a transaction: the clock's, where that was set back.
+fn now_ms(tx: &Tx<'_>) -> u64 {
+    tx.set_back_ms().unwrap_or(tx.now_ms())
 }

@@ -280,7 +280,7 @@ impl Transaction for End {
             copy.completed_ms = Some(now_ms);
             copy.description.clone_from(&self.description);
         }
-        record.changed = shardlet.lsn();
+        shardlet.touch(&mut record);
         shardlet.put_current(&record).await
     }
 }

@@ -69,7 +69,7 @@ impl Delete {
     async fn delete_current(&self, shardlet: &mut Shardlet<'_, '_>) -> Result<DeleteOutcome> {
         let now_ms = shardlet.now_ms();
         let Some(mut record) = shardlet.current().await? else { return Err(no_blob()) };
-        let facts = Facts { changed: record.changed, tags: &record.tags };
+        let facts = Facts::of(&record);
         self.conditions.check_write(Some(facts), Some(&record.lease), now_ms)?;
         let keeps_version = self.protection.versioning || record.version.is_some();
         let pasts = shardlet.pasts().await?;
@@ -105,7 +105,8 @@ impl Delete {
             Some(days) if !keeps_version => {
                 record.deleted = Some(shardlet.deleted(days).await?);
                 record.kept_until = shardlet.lsn();
-                shardlet.put_past(Past::Deleted, shardlet.lsn(), &record).await?;
+                let moment = shardlet.moment().await?;
+                shardlet.put_past(Past::Deleted, moment, &record).await?;
             }
             _ => shardlet.retire(record, self.protection).await?,
         }
@@ -125,7 +126,7 @@ impl Delete {
             let message = "what is to go for good must have been deleted before";
             return Err(Error::exists(codes::NOT_SOFT_DELETED, message));
         }
-        let facts = Facts { changed: record.changed, tags: &record.tags };
+        let facts = Facts::of(&record);
         self.conditions.check_write(Some(facts), Some(&record.lease), shardlet.now_ms())?;
         let permanent = record.deleted.is_some() || self.protection.retention_days.is_none();
         self.erase(shardlet, kind, time, record).await?;

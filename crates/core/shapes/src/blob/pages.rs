@@ -100,7 +100,7 @@ impl Transaction for WritePages {
             let key = self.place.piece(record.content.id, self.offset);
             shardlet.tx.put(&key, piece.encode()).await?;
         }
-        record.changed = shardlet.lsn();
+        shardlet.touch(&mut record);
         shardlet.put_current(&record).await?;
         Ok(record)
     }
@@ -130,7 +130,7 @@ impl Transaction for SetPageProperties {
             }
             record.content.length = length;
         }
-        record.changed = shardlet.lsn();
+        shardlet.touch(&mut record);
         shardlet.put_current(&record).await?;
         Ok(record)
     }

@@ -58,7 +58,7 @@ where
         let now_ms = shardlet.now_ms();
         let (found, past) = shardlet.state(self.which).await?;
         let mut record = found.filter(|it| it.deleted.is_none()).ok_or_else(no_blob)?;
-        let facts = Facts { changed: record.changed, tags: &record.tags };
+        let facts = Facts::of(&record);
         // A lease that does not matter here is not looked at.
         let unlocked = Lease::default();
         let lease = if self.minds_lease { &record.lease } else { &unlocked };
@@ -66,7 +66,7 @@ where
         let before = record.clone();
         (self.change)(&mut record, now_ms)?;
         if self.effect.has_new_etag() {
-            record.changed = shardlet.lsn();
+            shardlet.touch(&mut record);
             record.lease.settle(now_ms);
         }
         if let Some(expires_ms) =
@@ -80,7 +80,7 @@ where
                 if self.effect == Effect::NewVersion && self.protection.versioning {
                     shardlet.share_content(&before.content).await?;
                     record.kept_until = shardlet.lsn();
-                    record.version = Some(shardlet.lsn());
+                    record.version = Some(shardlet.moment().await?);
                     let mut before = before;
                     before.waiting = 0;
                     shardlet.retire(before, self.protection).await?;

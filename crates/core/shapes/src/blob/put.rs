@@ -141,7 +141,7 @@ impl Shardlet<'_, '_> {
         let row = self.row().await?;
         let now_ms = self.now_ms();
         let found = row.as_ref().filter(|it| it.is_committed && !it.is_expired(now_ms));
-        let facts = found.map(|it| Facts { changed: it.changed, tags: &it.tags });
+        let facts = found.map(|it| Facts::of(it));
         conditions.check_write(facts, found.map(|it| &it.lease), now_ms)?;
         if let Some(found) = found {
             if found.kind != kind {
@@ -164,8 +164,9 @@ impl Shardlet<'_, '_> {
         record: &mut BlobRecord,
         protection: Protection,
     ) -> Result<()> {
+        self.follow_clock(record);
         if protection.versioning {
-            record.version = Some(self.lsn());
+            record.version = Some(self.moment().await?);
         }
         match old {
             Some(mut old) => {

@@ -158,7 +158,7 @@ async fn state(view: &View, key: &ItemKey) -> Result<Option<BlobRecord>> {
 
 impl BlobRecord {
     pub(super) fn check_read(&self, conditions: &Conditions, now_ms: u64) -> Result<()> {
-        let facts = Facts { changed: self.changed, tags: &self.tags };
+        let facts = Facts::of(self);
         conditions.check_read(&facts, &self.lease, now_ms)
     }
 }

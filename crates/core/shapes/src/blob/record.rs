@@ -110,6 +110,8 @@ pub struct BlobRecord {
     pub created_ms: u64,
     /// The write that gave it its ETag and its time of last modification.
     pub changed: Lsn,
+    /// When that was, where it does not follow from its number: the clock had been ahead, and was set back.
+    pub(super) changed_ms: Option<u64>,
     pub content: ContentRef,
     /// False while there are only blocks that wait for a commit.
     pub is_committed: bool,
@@ -148,6 +150,7 @@ impl BlobRecord {
             kind,
             created_ms: now.millis(),
             changed: now,
+            changed_ms: None,
             content: ContentRef::default(),
             is_committed: true,
             version: None,
@@ -176,9 +179,19 @@ impl BlobRecord {
         self.content.length
     }
 
-    /// When it was last modified, in seconds since the Unix epoch.
+    /// The write that gave it its ETag, and when it was.
+    pub fn modified(&self) -> (Lsn, u64) {
+        (self.changed, self.modified_ms())
+    }
+
+    /// When it was last modified, in milliseconds since the Unix epoch.
+    pub fn modified_ms(&self) -> u64 {
+        self.changed_ms.unwrap_or(self.changed.millis())
+    }
+
+    /// The same in seconds.
     pub fn modified_s(&self) -> u64 {
-        self.changed.millis() / 1000
+        self.modified_ms() / 1000
     }
 
     /// The tier and, on the way out of the archive, where to.

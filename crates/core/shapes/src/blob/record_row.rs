@@ -40,6 +40,7 @@ mod field {
     pub(super) const KEPT: u8 = 20;
     pub(super) const APPENDS: u8 = 21;
     pub(super) const WAITING: u8 = 22;
+    pub(super) const CHANGED_MS: u8 = 23;
 }
 
 impl BlobRecord {
@@ -114,6 +115,7 @@ impl BlobRecord {
         let appends = number(u64::from(self.append_blocks));
         to.field(field::APPENDS, appends.as_ref(), |to, it| to.number(*it));
         to.field(field::WAITING, number(self.waiting).as_ref(), |to, it| to.u64(*it));
+        to.field(field::CHANGED_MS, self.changed_ms.as_ref(), |to, it| to.u64(*it));
     }
 
     pub(super) fn decode(bytes: bytes::Bytes) -> Result<Self> {
@@ -187,6 +189,7 @@ impl BlobRecord {
             field::KEPT => self.kept_until = Lsn(from.u64()?),
             field::APPENDS => self.append_blocks = from.small()?,
             field::WAITING => self.waiting = from.u64()?,
+            field::CHANGED_MS => self.changed_ms = Some(from.u64()?),
             _ => return Err(damaged()),
         }
         Ok(())

@@ -10,6 +10,7 @@ fn full() -> BlobRecord {
         kind: BlobKind::Page,
         created_ms: 7,
         changed: Lsn(8),
+        changed_ms: Some(7),
         content: ContentRef { id: 9, length: 1 << 40, form: Form::Pieces },
         is_committed: true,
         is_current_version: false,

@@ -41,8 +41,40 @@ impl<'t, 'x> Shardlet<'t, 'x> {
         self.tx.lsn()
     }
 
+    /// The time of this transaction: the clock's, where that was set back.
     pub(super) fn now_ms(&self) -> u64 {
-        self.tx.now_ms()
+        self.tx.set_back_ms().unwrap_or(self.tx.now_ms())
+    }
+
+    /// Says of a record that it is changed now.
+    pub(super) fn touch(&self, record: &mut BlobRecord) {
+        record.changed = self.lsn();
+        self.follow_clock(record);
+    }
+
+    /// Has what people are shown of a record that is changed now follow a clock that was set back.
+    pub(super) fn follow_clock(&self, record: &mut BlobRecord) {
+        record.changed_ms = self.tx.set_back_ms();
+        let Some(clock_ms) = record.changed_ms else { return };
+        let ahead_ms = self.lsn().millis();
+        let times =
+            [Some(&mut record.created_ms), record.tier.as_mut().map(|it| &mut it.changed_ms)];
+        for time in times.into_iter().flatten().filter(|time| **time == ahead_ms) {
+            *time = clock_ms;
+        }
+    }
+
+    /// The time under which a state of the blob is kept from now on: later than that of every state that is kept, and else
+    /// the clock's. It is what people are shown, and by what they ask for the state.
+    pub(super) async fn moment(&self) -> Result<Lsn> {
+        let Some(clock_ms) = self.tx.set_back_ms() else { return Ok(self.lsn()) };
+        let mut moment = Lsn::at_ms(clock_ms);
+        let current = self.row().await?.and_then(|record| record.version);
+        let pasts = self.pasts().await?.into_iter().map(|(_, _, time, _)| time);
+        for taken in pasts.chain(current) {
+            moment = moment.max(Lsn(taken.0 + 1));
+        }
+        Ok(moment)
     }
 
     /// The row of the current state, whatever it says.
@@ -283,7 +315,8 @@ impl<'t, 'x> Shardlet<'t, 'x> {
         match protection.retention_days {
             Some(days) => {
                 old.deleted = Some(self.deleted(days).await?);
-                self.put_past(Past::Snapshot, self.lsn(), &old).await
+                let moment = self.moment().await?;
+                self.put_past(Past::Snapshot, moment, &old).await
             }
             None => self.drop_content(&old).await,
         }

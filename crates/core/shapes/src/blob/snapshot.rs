@@ -24,11 +24,11 @@ impl Transaction for Snapshot {
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(Lsn, BlobRecord)> {
         let mut shardlet = Shardlet::new(tx, &self.place);
-        let (now_ms, time) = (shardlet.now_ms(), shardlet.lsn());
+        let now_ms = shardlet.now_ms();
         let mut record = shardlet.current().await?.ok_or_else(no_blob)?;
         // A snapshot changes nothing that a lease protects: only an id that is given must be right.
         record.lease.check_read(self.conditions.lease_id.as_deref(), now_ms, Leased::Blob)?;
-        let facts = Facts { changed: record.changed, tags: &record.tags };
+        let facts = Facts::of(&record);
         let rest = Conditions { lease_id: None, ..self.conditions.clone() };
         rest.check_write(Some(facts), Some(&Default::default()), now_ms)?;
         Blobs::check_same_key(record.key_sha256.as_ref(), self.key_sha256.as_ref())?;
@@ -36,13 +36,14 @@ impl Transaction for Snapshot {
         let mut snapshot = record.clone();
         snapshot.lease = Default::default();
         snapshot.waiting = 0;
-        snapshot.kept_until = time;
+        snapshot.kept_until = shardlet.lsn();
         snapshot.version = None;
         if let Some(metadata) = &self.metadata {
             snapshot.metadata.clone_from(metadata);
-            snapshot.changed = time;
+            shardlet.touch(&mut snapshot);
         }
         shardlet.share_content(&record.content).await?;
+        let time = shardlet.moment().await?;
         shardlet.put_past(Past::Snapshot, time, &snapshot).await?;
         if self.protection.versioning {
             // What the snapshot shows is a version too, and the blob goes on as the next one.
@@ -53,7 +54,7 @@ impl Transaction for Snapshot {
             record.version = Some(time);
         }
         if record.kind == BlobKind::Page || self.protection.versioning {
-            record.kept_until = time;
+            record.kept_until = shardlet.lsn();
             shardlet.put_current(&record).await?;
         }
         snapshot.version = record.version;

@@ -88,7 +88,12 @@ impl Entry {
 
     /// The item that stands for it, to be removed unread: its version does not matter then.
     pub(super) fn item(expires_ms: Option<u64>) -> Item {
-        Item { version: Lsn::ZERO, expires_ms: None, payload: Self::payload(expires_ms) }
+        Item {
+            version: Lsn::ZERO,
+            expires_ms: None,
+            written_ms: None,
+            payload: Self::payload(expires_ms),
+        }
     }
 
     pub(super) fn payload(expires_ms: Option<u64>) -> Bytes {

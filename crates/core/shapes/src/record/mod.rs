@@ -32,8 +32,10 @@ pub struct Record {
     /// Shared by the records of a page, which mostly have the same one.
     pub partition_key: Arc<str>,
     pub row_key: String,
-    /// The number of the last write, which also tells its time.
+    /// The number of the last write.
     pub version: Lsn,
+    /// When that was: the number itself, unless the clock was set back before it.
+    pub time: Lsn,
     pub payload: Bytes,
 }
 
@@ -43,6 +45,7 @@ pub struct RecordRef<'a> {
     pub partition_key: &'a str,
     pub row_key: &'a str,
     pub version: Lsn,
+    pub time: Lsn,
     pub payload: &'a [u8],
 }
 
@@ -141,6 +144,7 @@ impl Records {
             partition_key: partition_key.into(),
             row_key: row_key.to_owned(),
             version: item.version,
+            time: item.time(),
             payload: item.payload,
         }))
     }

@@ -167,14 +167,15 @@ impl PartitionScan for RecordScan<'_> {
             let visit = |key: &Bytes, item: Item| {
                 examined += 1;
                 let (partition_key, row_key) = names.of(key)?;
+                let time = item.time();
                 let Item { version, payload, .. } = item;
-                let record = RecordRef { partition_key, row_key, version, payload: &payload };
+                let record = RecordRef { partition_key, row_key, version, time, payload: &payload };
                 if filter.is_some_and(|filter| !filter(&record)) {
                     return Ok(ControlFlow::Continue(()));
                 }
                 page.bytes += key.len() + payload.len();
                 let (partition_key, row_key) = (partition_key.clone(), row_key.to_owned());
-                page.rows.push(Record { partition_key, row_key, version, payload });
+                page.rows.push(Record { partition_key, row_key, version, time, payload });
                 is_full = page.rows.len() >= limit.items || page.bytes >= limit.bytes;
                 Ok(if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
             };

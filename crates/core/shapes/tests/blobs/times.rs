@@ -1,12 +1,13 @@
 //! What happens by itself when time passes: retention, expiry, blocks that wait, leases, the way out of the archive.
 
 use bytes::Bytes;
+use lazuli_engine::Lsn;
 use lazuli_shapes::blob::{
     BlockChoice, LeaseAction, NewBlobContainer, Tier, Which, codes, limits::UNCOMMITTED_MAX_MS,
 };
 
 use crate::blocks::{commit, put_block};
-use crate::world::{BIG, World, any, blob, bytes, container, none, retained};
+use crate::world::{BIG, World, any, blob, bytes, container, none, retained, versions};
 
 const DAY_MS: u64 = 24 * 3600 * 1000;
 
@@ -144,4 +145,43 @@ async fn a_reader_keeps_what_it_reads_from_being_collected() {
         world.collect().await;
         world.assert_empty().await;
     }
+}
+
+#[tokio::test]
+async fn times_that_people_see_follow_a_clock_that_was_set_back_and_order_keeps_growing() {
+    const YEARS_MS: u64 = 5 * 365 * DAY_MS;
+    const SOON_MS: u64 = 60_000;
+    let world = World::new().await;
+    let snapshot = async |name: &str| {
+        world.blobs.snapshot(&blob(name), None, &any(), None, none()).await.unwrap().0
+    };
+    world.pass(YEARS_MS);
+    let ahead = world.put("ahead", &bytes(BIG, 1)).await;
+    let ahead_snapshot = snapshot("ahead").await;
+    assert!(ahead_snapshot.millis() > world.now_ms() - SOON_MS);
+    world.set_clock_back();
+    let now_ms = world.now_ms();
+    let is_now = |ms: u64| ms.abs_diff(now_ms) < SOON_MS;
+
+    let new = world.put("new", &bytes(BIG, 2)).await;
+    assert!(new.changed > ahead.changed, "ETags must differ from all before");
+    assert!(is_now(new.modified_ms()) && is_now(new.created_ms));
+    let kept = world.properties("new", Which::Current).await.unwrap();
+    assert_eq!((kept.modified_ms(), kept.created_ms), (new.modified_ms(), new.created_ms));
+    let mut last = Lsn::ZERO;
+    for _ in 0..5 {
+        let time = snapshot("new").await;
+        assert!(time > last && is_now(time.millis()), "{time:?} after {last:?}");
+        assert!(world.properties("new", Which::Snapshot(time)).await.is_ok());
+        last = time;
+    }
+    // Snapshots of one blob keep growing, also over one from the time when the clock was ahead.
+    assert!(snapshot("ahead").await > ahead_snapshot);
+    let put = async |seed| {
+        world.try_put("versions", &bytes(BIG, seed), &any(), versions()).await.unwrap()
+    };
+    let (first, second) = (put(1).await, put(2).await);
+    assert!(is_now(first.version.unwrap().millis()) && second.version > first.version);
+    let old = Which::Version(first.version.unwrap());
+    assert_eq!(world.properties("versions", old).await.unwrap().changed, first.changed);
 }

@@ -200,6 +200,11 @@ impl World {
         self.later.ms.fetch_add(ms, Ordering::Relaxed);
     }
 
+    /// Sets the clock back to what it would be if no time had been let pass.
+    pub(crate) fn set_clock_back(&self) {
+        self.later.ms.store(0, Ordering::Relaxed);
+    }
+
     pub(crate) fn now_ms(&self) -> u64 {
         self.later.now_ms()
     }
