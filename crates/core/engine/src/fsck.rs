@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use lazuli_shardmap::catalog::Catalog;
 use lazuli_shardmap::layout::{self, Space};
+use lazuli_shardmap::lineage::Standing;
 use lazuli_shardmap::local::{Arrival, Garbage};
 use lazuli_shardmap::record::{self, Record};
 use lazuli_shardmap::{Container, ContainerId, Partition, PartitionId};
@@ -220,6 +221,7 @@ impl Check {
             Space::ARRIVALS => decodes::<Arrival>(value),
             Space::STATS => Counts::decode(value).map(drop),
             Space::PROGRESS => Progress::decode(value).map(drop),
+            Space::STANDING => decodes::<Standing>(value),
             Space::IDENTITY | Space::APPLIED | Space::REFERENCE | Space::LOCAL_HEAD => Ok(()),
             Space(other) => {
                 let message = format!("the system has no space {other:#04x}");

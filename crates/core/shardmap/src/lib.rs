@@ -12,6 +12,7 @@ mod draw;
 pub mod ids;
 pub mod key;
 pub mod layout;
+pub mod lineage;
 pub mod local;
 pub mod manager;
 pub mod map;

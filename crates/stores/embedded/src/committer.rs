@@ -61,6 +61,7 @@ impl Committer {
         answered: Answered,
         last: &Marker,
     ) -> Self {
+        state.note_batches(last.number, last.number);
         Self {
             state,
             queue,
@@ -334,6 +335,7 @@ impl Committer {
     fn write(&mut self, batch: OwnedWriteBatch, marker: &Marker, mode: PersistMode) -> Result<()> {
         batch.durability(Some(mode)).commit().map_err(|error| self.state.fail(&error))?;
         self.number = marker.number;
+        self.state.note_batches(self.number, self.synced);
         self.data_end = marker.data_end_after();
         self.state.publish(self.guards.show());
         if mode == PersistMode::SyncData { self.note_synced() } else { Ok(()) }
@@ -352,6 +354,7 @@ impl Committer {
 
     fn note_synced(&mut self) -> Result<()> {
         self.synced = self.number;
+        self.state.note_batches(self.number, self.synced);
         self.synced_at = Instant::now();
         self.answered.write(self.number).map_err(|error| self.state.fail(&error))
     }

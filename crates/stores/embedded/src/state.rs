@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::fmt::Display;
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use bytes::Bytes;
@@ -55,6 +55,9 @@ pub(crate) struct State {
     pub(crate) table_bytes: u64,
     /// Whether tables that come from another store may be the same files as there.
     pub(crate) shares_tables: bool,
+    /// The number of the last batch, and of the last one that is on disk for certain.
+    written: AtomicU64,
+    synced: AtomicU64,
     failed: OnceLock<Error>,
     _lock: File,
 }
@@ -83,6 +86,8 @@ impl State {
             merges: AtomicUsize::new(0),
             table_bytes: settings.table_bytes,
             shares_tables: settings.shares_tables,
+            written: AtomicU64::new(0),
+            synced: AtomicU64::new(0),
             failed,
             _lock: lock,
         }
@@ -119,6 +124,22 @@ impl State {
     /// To be called before tables are dropped, so that freeing the disk under them is nothing that anybody waits for.
     pub(crate) fn keep_tables(&self, tables: &[Arc<PathBuf>]) -> Trim {
         Trim::keep(&Layout::dropped_in(&self.folder), tables)
+    }
+
+    /// Notes how far batches are written, and how far they are on disk.
+    pub(crate) fn note_batches(&self, written: u64, synced: u64) {
+        self.written.store(written, Ordering::Release);
+        self.synced.store(synced, Ordering::Release);
+    }
+
+    /// How many batches are written.
+    pub(crate) fn batches_written(&self) -> u64 {
+        self.written.load(Ordering::Acquire)
+    }
+
+    /// How many batches are on disk.
+    pub(crate) fn batches_synced(&self) -> u64 {
+        self.synced.load(Ordering::Acquire)
     }
 
     /// Remembers the first failure of a write. From then on everything answers with it.

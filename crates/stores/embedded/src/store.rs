@@ -29,6 +29,8 @@ use crate::verify::{self, Verification};
 
 /// How often closing looks whether the last memtable has become a table.
 const FLUSH_LOOK_MS: u64 = 2;
+/// How often waiting for the disk looks whether relaxed commits have reached it.
+const SETTLE_LOOK_MS: u64 = 5;
 
 /// A shard's store in a directory of its own. Views and transactions that outlive it keep the directory locked.
 pub struct EmbeddedStore {
@@ -56,6 +58,21 @@ impl EmbeddedStore {
     /// What opening it found to do.
     pub fn recovery(&self) -> &Recovery {
         &self.recovery
+    }
+
+    /// How many commits are on disk for certain. It never shrinks in the life of a store: one with fewer is an older copy.
+    pub fn commits_synced(&self) -> u64 {
+        self.state.batches_synced()
+    }
+
+    /// Waits until everything that was written so far is on disk. Only relaxed commits are ever behind.
+    pub async fn settle(&self) -> Result<()> {
+        let written = self.state.batches_written();
+        while self.state.batches_synced() < written {
+            self.state.check()?;
+            tokio::time::sleep(Duration::from_millis(SETTLE_LOOK_MS)).await;
+        }
+        Ok(())
     }
 
     /// Reads everything and says what is damaged. Takes as long as reading the whole store does, and blocks.
