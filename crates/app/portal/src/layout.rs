@@ -127,7 +127,7 @@ pub(crate) fn fact(name: &str, value: Markup) -> Markup {
 /// The state of a partition or a shard.
 pub(crate) fn state(word: &str) -> Markup {
     let good = word == "online";
-    html! { span.state.good[good].bad[word == "offline" || word == "down"] { (word) } }
+    html! { span.state.good[good].bad[["offline", "down", "refused"].contains(&word)] { (word) } }
 }
 
 /// How much a part is of the whole, for the eye alone: the figure stands beside it.

@@ -10,11 +10,11 @@ use lazuli_shapes::blob::Blobs;
 use lazuli_shardmap::catalog::Catalog;
 use lazuli_shardmap::manager::Manager;
 use lazuli_store::Result;
-use lazuli_store_blocks::BlockFiles;
 
 use crate::audit::Audit;
 use crate::balance::Balancer;
 use crate::block_check;
+use crate::block_folder::BlockFolder;
 use crate::endpoints::Endpoint;
 use crate::fsck::{self, Report};
 use crate::host::Host;
@@ -34,7 +34,7 @@ pub(crate) struct Running {
     pub(crate) balancer: Arc<Balancer>,
     pub(crate) host: Arc<Host>,
     pub(crate) blobs: Blobs,
-    pub(crate) files: BlockFiles,
+    pub(crate) blocks: Arc<BlockFolder>,
     pub(crate) removed: Arc<Removed>,
     pub(crate) accounts: Arc<Registry>,
     pub(crate) restores: Arc<Restores>,
@@ -58,6 +58,26 @@ impl Running {
     /// Checks everything that is kept, while it is in use. Repairs what can be if it is asked to.
     pub(crate) async fn check(&self, repair: bool) -> Result<Report> {
         let report = fsck::check(self.manager(), &self.host).await?;
-        Ok(report.with_blocks(block_check::check(&self.blobs, &self.files, repair).await?))
+        Ok(report.with_blocks(block_check::check(&self.blobs, &self.blocks, repair).await?))
+    }
+
+    /// What is not in use though it should be, a line for each; empty if all is well.
+    pub(crate) async fn ailments(&self) -> Result<Vec<String>> {
+        let mut lines = Vec::new();
+        for shard in self.catalog().shards().await? {
+            if let Some(error) = self.host.why_down(shard.id) {
+                lines.push(format!("shard {}: {error}", shard.name));
+            }
+        }
+        if let Some(doubt) = self.blocks.doubt() {
+            lines.push(format!("blocks: {doubt}. See `lazuli blocks repair`"));
+        }
+        Ok(lines)
+    }
+
+    /// Whether something was written of which the catalog or a shard does not know how far it has come.
+    pub(crate) async fn is_behind(&self) -> bool {
+        let stores = self.host.stores();
+        self.blocks.is_behind() || self.host.lineage.is_behind(&stores).await
     }
 }

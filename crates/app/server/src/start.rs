@@ -28,7 +28,7 @@ use crate::registry::Registry;
 use crate::restores::Restores;
 use crate::running::Running;
 use crate::settings::{Settings, TlsMode};
-use crate::{sampler, tls, token};
+use crate::{floors, sampler, tls, token};
 
 /// Connections of the admin API at the same time.
 const ADMIN_CONNECTIONS_MAX: usize = 64;
@@ -82,7 +82,7 @@ impl Server {
             balancer,
             host: core.host.clone(),
             blobs: core.blobs.clone(),
-            files: core.files.clone(),
+            blocks: core.folder.clone(),
             removed: Arc::default(),
             owner: Owner::new(
                 fronts.iter().map(|(gate, handler)| (gate.name, handler.clone())).collect(),
@@ -95,10 +95,11 @@ impl Server {
             doors: gates().map(|gate| (gate.name, gate.door.clone())).collect(),
         });
         core.engine.start();
-        let (blobs, files) = (core.blobs.clone(), core.files.clone());
-        let keeper = Keeper { blobs, files, removed: running.removed.clone() };
+        let (blobs, blocks) = (core.blobs.clone(), core.folder.clone());
+        let keeper = Keeper { blobs, folder: blocks, removed: running.removed.clone() };
         let mut beside = vec![
             keeper.start(settings.blob_collect_interval),
+            floors::start(core.host.clone(), core.folder.clone()),
             sampler::start(running.history.clone()),
         ];
         if settings.balance.automatic {

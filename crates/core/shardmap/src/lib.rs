@@ -16,6 +16,7 @@ pub mod lineage;
 pub mod local;
 pub mod manager;
 pub mod map;
+pub mod mirror;
 pub mod moves;
 pub mod partition;
 pub mod placement;

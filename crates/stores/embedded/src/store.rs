@@ -17,6 +17,7 @@ use crate::adopt;
 use crate::bulk::{Load, Tables};
 use crate::committer::Committer;
 use crate::error::{from_engine, from_io};
+use crate::layout::Layout;
 use crate::open::{self, Opened, Recovery};
 use crate::parcel::is_worth_it;
 use crate::parts::Parts;
@@ -41,6 +42,11 @@ pub struct EmbeddedStore {
 }
 
 impl EmbeddedStore {
+    /// Whether there is a store at `path`.
+    pub fn exists(path: impl AsRef<Path>) -> bool {
+        Layout::new(path.as_ref()).store().is_dir()
+    }
+
     /// Opens the store at `path`, and creates it if there is none.
     pub fn open(path: impl AsRef<Path>, settings: &Settings) -> Result<Self> {
         let Opened { state, answered, last, recovery } = open::open(path.as_ref(), settings)?;

@@ -16,6 +16,7 @@ mod partition;
 mod partitions;
 mod portal;
 mod refusal;
+mod repairs;
 mod request;
 mod routes;
 mod shards;
@@ -118,7 +119,7 @@ impl Admin {
     async fn answer(&self, operation: Operation, request: Request) -> Result<Response> {
         let running = &*self.running;
         let value = match operation {
-            Operation::Health => return Ok(Response::text(StatusCode::OK, "ok\n")),
+            Operation::Health => return health(running).await,
             Operation::Metrics => return Ok(metrics(running).await),
             Operation::Status => status::status(running).await?,
             Operation::Overview => overview::overview(running).await?,
@@ -127,6 +128,11 @@ impl Admin {
             Operation::RemoveShard { name } => shards::remove(running, &name).await?,
             Operation::RepairShard { name } => {
                 shards::repair(running, &name, &body(request).await?).await?
+            }
+            Operation::PreviewRepair { name } => repairs::preview(running, &name).await?,
+            Operation::PreviewBlocksRepair => repairs::preview_blocks(running),
+            Operation::RepairBlocks => {
+                repairs::accept_blocks(running, &body(request).await?).await?
             }
             Operation::ListMaps => maps::list(running).await?,
             Operation::ShowMap { name } => maps::show(running, &name).await?,
@@ -176,6 +182,16 @@ impl Admin {
         let given = request.header("authorization").and_then(|text| text.strip_prefix("Bearer "));
         given.is_some_and(|given| self.token.matches(given.trim()))
     }
+}
+
+/// The server is up, so the status is 200 in any case: others must not take it for dead because of one shard.
+async fn health(running: &Running) -> Result<Response> {
+    let ailments = running.ailments().await?;
+    let text = match ailments.is_empty() {
+        true => "ok\n".to_owned(),
+        false => format!("degraded\n{}\n", ailments.join("\n")),
+    };
+    Ok(Response::text(StatusCode::OK, text))
 }
 
 async fn metrics(running: &Running) -> Response {

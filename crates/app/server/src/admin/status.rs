@@ -31,6 +31,8 @@ pub(super) async fn status(running: &Running) -> Result<Value> {
         "endpoints": by_name(&running.endpoints),
         "shards": shards.len(),
         "shards_down": down,
+        "shards_refused": running.host.refused(),
+        "blocks": if running.blocks.doubt().is_some() { "in doubt" } else { "fine" },
         "maps": catalog.containers().await?.len(),
         "catalog_version": catalog.version().await?,
         "operations_pending": catalog.operations().await?.len(),

@@ -42,8 +42,9 @@ pub fn judge(
         return Some(Doubt::OlderCommits { found: commits, floor, floor_ms });
     }
     let floor = standing.catalog_floor;
-    let is_behind = catalog_commits < floor;
-    is_behind.then_some(Doubt::OlderCatalogCommits { found: catalog_commits, floor })
+    let now = (catalog_commits < floor).then_some((catalog_commits, floor));
+    let behind = witness.behind.or(now);
+    behind.map(|(found, floor)| Doubt::OlderCatalogCommits { found, floor })
 }
 
 /// The member has a start that the catalog does not know it by.
@@ -60,6 +61,11 @@ fn unknown(found: Start, agreed: Option<Start>, known: Option<Start>) -> Doubt {
 }
 
 impl Doubt {
+    /// Whether it is the catalog that seems to be the older one.
+    pub fn is_about_catalog(&self) -> bool {
+        matches!(self, Self::OlderCatalog { .. } | Self::OlderCatalogCommits { .. })
+    }
+
     pub fn code(&self) -> &'static str {
         match self {
             Self::OlderStart { .. } | Self::OlderCommits { .. } => "folder-older",
@@ -78,7 +84,8 @@ impl fmt::Display for Doubt {
         match self {
             Self::OlderStart { found, expected } => write!(
                 f,
-                "the folder is an older copy: it knows {}, the catalog saw it take part in start {}",
+                "the folder is an older copy: it knows {}, \
+                 the catalog saw it take part in start {}",
                 number(found),
                 expected.number
             ),
@@ -232,6 +239,21 @@ mod tests {
                 assert_eq!(code, Some("catalog-older"), "{copy:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_catalog_that_was_found_to_be_older_stays_so_though_it_goes_on_counting() {
+        let states = run(World::default(), 1);
+        let (copy, stopped) = (states[3], *states.last().unwrap());
+        let mut older = copy.with_member_of(stopped);
+        let Some(Doubt::OlderCatalogCommits { found, floor }) = older.judge() else { panic!() };
+        let witness = older.witness.as_mut().unwrap();
+        witness.behind = Some((found, floor));
+        older.catalog_commits += 100;
+        assert_eq!(older.judge(), Some(Doubt::OlderCatalogCommits { found, floor }));
+        // The operator takes the member as it is, or puts the right catalog back.
+        assert_eq!(run(older, 2).last().unwrap().judge(), None);
+        assert_eq!(stopped.judge(), None);
     }
 
     #[test]

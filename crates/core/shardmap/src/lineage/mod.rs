@@ -54,6 +54,9 @@ pub struct Witness {
     pub floor: u64,
     /// When the catalog learnt that, in milliseconds since the Unix epoch.
     pub floor_ms: u64,
+    /// Set once the catalog was found to be an older copy: how many commits it had, and how many the member knows of. A
+    /// catalog goes on counting, so later its commits alone would not show it.
+    pub behind: Option<(u64, u64)>,
 }
 
 /// What a member says of itself.
@@ -80,7 +83,7 @@ impl Witness {
 
     /// The third step: the member has taken `start`, and has this many commits.
     pub fn after(start: Start, floor: u64, floor_ms: u64) -> Self {
-        Self { agreed: Some(start), pending: None, floor, floor_ms }
+        Self { agreed: Some(start), pending: None, floor, floor_ms, behind: None }
     }
 
     fn knows(&self, start: Start) -> bool {
@@ -94,5 +97,5 @@ impl Witness {
 }
 
 record_fields!(Start { number, token });
-record_fields!(Witness { agreed, pending, floor, floor_ms });
+record_fields!(Witness { agreed, pending, floor, floor_ms, behind });
 record_fields!(Standing { start, catalog_floor });
