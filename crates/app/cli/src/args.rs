@@ -84,6 +84,12 @@ pub(crate) enum Command {
         #[command(flatten)]
         target: Target,
     },
+    /// The catalog, when it is lost
+    #[command(subcommand)]
+    Catalog(CatalogCommand),
+    /// The folder of block files
+    #[command(subcommand)]
+    Blocks(BlocksCommand),
     /// Say what the traffic so far shows about the choice of keys, and what to do
     Advise(#[command(flatten)] Target),
     /// List what was asked to be changed, the newest first: when, by which way, what became of it
@@ -131,6 +137,30 @@ impl Target {
 }
 
 #[derive(Debug, Subcommand)]
+pub(crate) enum CatalogCommand {
+    /// Say what a catalog made of the shards would hold; make it with --accept. No server may run
+    Rebuild {
+        /// Make the catalog
+        #[arg(long)]
+        accept: bool,
+        #[command(flatten)]
+        target: Target,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BlocksCommand {
+    /// Say what is wrong with the folder; take it as it is with --accept
+    Repair {
+        /// Take the folder as it is, though files are missing; nothing is removed from it before
+        #[arg(long)]
+        accept: bool,
+        #[command(flatten)]
+        target: Target,
+    },
+}
+
+#[derive(Debug, Subcommand)]
 pub(crate) enum ShardCommand {
     /// List all shards
     List(#[command(flatten)] Target),
@@ -147,12 +177,15 @@ pub(crate) enum ShardCommand {
         #[command(flatten)]
         target: Target,
     },
-    /// Settle where the catalog and a shard differ about what it holds, as `lazuli fsck` found
+    /// Say what is wrong with a shard; settle it with --keep or --accept
     Repair {
         name: String,
-        /// Who is right; what the other says is given up
+        /// Where catalog and shard differ about what it holds: who is right; what the other says is given up
         #[arg(long)]
-        keep: Keep,
+        keep: Option<Keep>,
+        /// Take a folder that is refused, such as an older copy, as it is; what it lacks is lost for good
+        #[arg(long, conflicts_with = "keep")]
+        accept: bool,
         #[command(flatten)]
         target: Target,
     },

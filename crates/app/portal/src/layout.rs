@@ -127,7 +127,7 @@ pub(crate) fn fact(name: &str, value: Markup) -> Markup {
 /// The state of a partition or a shard.
 pub(crate) fn state(word: &str) -> Markup {
     let good = word == "online";
-    let bad = ["offline", "down", "full", "failed"].contains(&word);
+    let bad = ["offline", "down", "refused", "full", "failed"].contains(&word);
     html! { span.state.good[good].bad[bad] { (word) } }
 }
 

@@ -9,6 +9,7 @@ use lazuli_shardmap::ContainerId;
 use lazuli_store::{Error, Result};
 use lazuli_store_blocks::BlockFiles;
 
+use crate::block_folder::BlockFolder;
 use crate::fsck::Finding;
 
 /// How many findings are listed; the rest are only counted.
@@ -39,9 +40,15 @@ struct Check<'a> {
     found: Found,
 }
 
-pub(crate) async fn check(blobs: &Blobs, files: &BlockFiles, repair: bool) -> Result<Found> {
+/// Checks the files. From a folder that is in doubt nothing is removed.
+pub(crate) async fn check(blobs: &Blobs, folder: &BlockFolder, repair: bool) -> Result<Found> {
+    let (files, doubt) = (folder.files(), folder.doubt());
     let unswept = files.unswept().await?.into_iter().collect();
+    let repair = repair && doubt.is_none();
     let mut check = Check { blobs, files, repair, unswept, found: Found::default() };
+    if let Some(doubt) = doubt {
+        check.find(doubt.code(), format!("{doubt}. See `lazuli blocks repair`"));
+    }
     let mut damaged = check.damaged().await?;
     check.named(&mut damaged).await?;
     check.unnamed().await?;
@@ -191,7 +198,7 @@ mod tests {
     }
 
     async fn codes(core: &Core, repair: bool) -> (Vec<&'static str>, u64) {
-        let found = check(&core.blobs, &core.files, repair).await.unwrap();
+        let found = check(&core.blobs, &core.folder, repair).await.unwrap();
         (found.findings.iter().map(|it| it.code).collect(), found.removed)
     }
 

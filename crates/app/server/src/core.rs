@@ -7,11 +7,12 @@ use std::sync::Arc;
 use lazuli_engine::{Engine, Settings as EngineSettings};
 use lazuli_shapes::blob::Blobs;
 use lazuli_shardmap::manager::NewShard;
-use lazuli_store::{Error, Result};
+use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result, Store};
 use lazuli_store_blocks::BlockFiles;
-use lazuli_store_embedded::Settings as StoreSettings;
+use lazuli_store_embedded::{EmbeddedStore, Settings as StoreSettings};
 
 use crate::behind::Behind;
+use crate::block_folder::{BlockFolder, Closed};
 use crate::folder::Folder;
 use crate::host::{Host, open_store};
 use crate::settings::{Durability, Settings};
@@ -23,6 +24,7 @@ pub(crate) struct Core {
     pub(crate) host: Arc<Host>,
     pub(crate) engine: Arc<Engine>,
     pub(crate) files: BlockFiles,
+    pub(crate) folder: Arc<BlockFolder>,
     pub(crate) blobs: Blobs,
     /// Where the engine works behind the requests.
     _behind: Behind,
@@ -32,7 +34,9 @@ impl Core {
     /// Opens everything. A catalog without shards gets its first one.
     pub(crate) async fn open(folder: &Folder, settings: &Settings) -> Result<Self> {
         let store_settings = store_settings(settings);
+        check_catalog(folder)?;
         let catalog = Arc::new(open_store(&folder.catalog(), &store_settings).await?);
+        check_blank(folder, &*catalog.snapshot()).await?;
         let behind = Behind::start().map_err(|error| Error::internal("no-threads", error))?;
         let (env, kept) = (behind.env(), catalog.clone());
         let engine_settings = EngineSettings::default();
@@ -46,10 +50,12 @@ impl Core {
             engine.manager().add_shard(&first_shard()).await?;
         }
         let host = Arc::new(Host::new(folder.shards(), store_settings, engine.clone(), catalog));
-        host.open_all().await?;
-        let files = open_files(folder, settings).await?;
+        let closed = Closed::look(folder.blocks(), &host.lineage).await?;
+        host.open_all(closed.highest_start()).await?;
+        let folder = Arc::new(closed.open(block_durability(settings), &host.lineage).await?);
+        let files = folder.files().clone();
         let blobs = Blobs::new(engine.clone(), Arc::new(files.clone()));
-        Ok(Self { host, engine, files, blobs, _behind: behind })
+        Ok(Self { host, engine, files, folder, blobs, _behind: behind })
     }
 
     /// Finishes what a crash left half done, and reports what it cannot decide.
@@ -78,22 +84,49 @@ impl Core {
 
     /// Closes all stores, so that the next start is fast.
     pub(crate) async fn close(self) {
-        self.host.close_all().await;
         if let Err(error) = self.files.close().await {
             tracing::warn!(%error, "block files were not closed cleanly");
         }
+        self.host.close_all(&self.folder).await;
     }
 }
 
-/// Opens the block files without holding up other tasks: there may be leftovers to remove.
-async fn open_files(folder: &Folder, settings: &Settings) -> Result<BlockFiles> {
-    let durability = match settings.durability {
+/// Refuses to begin an empty catalog beside shards that have one: everything in them would seem to be gone.
+fn check_catalog(folder: &Folder) -> Result<()> {
+    if EmbeddedStore::exists(folder.catalog()) || !has_shards(folder) {
+        return Ok(());
+    }
+    Err(no_catalog(folder, "is missing"))
+}
+
+/// The same for a catalog in which nothing was ever written.
+async fn check_blank(folder: &Folder, catalog: &dyn Reader) -> Result<()> {
+    let page = catalog.scan(&KeyRange::all(), Direction::Forward, PageLimit::items(1)).await?;
+    if page.items.is_empty() && has_shards(folder) {
+        return Err(no_catalog(folder, "is empty"));
+    }
+    Ok(())
+}
+
+fn no_catalog(folder: &Folder, what: &str) -> Error {
+    let message = format!(
+        "the catalog in {} {what}, and there are shards beside it. Put its folder back, or see \
+         what `lazuli catalog rebuild` can make of the shards",
+        folder.catalog().display()
+    );
+    Error::corrupt("catalog-gone", message)
+}
+
+fn has_shards(folder: &Folder) -> bool {
+    let entries = std::fs::read_dir(folder.shards()).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| EmbeddedStore::exists(entry.path()))
+}
+
+fn block_durability(settings: &Settings) -> lazuli_store_blocks::Durability {
+    match settings.durability {
         Durability::Synced => lazuli_store_blocks::Durability::Synced,
         Durability::Relaxed => lazuli_store_blocks::Durability::Relaxed,
-    };
-    let path = folder.blocks();
-    let opening = tokio::task::spawn_blocking(move || BlockFiles::open(&path, durability));
-    opening.await.map_err(|error| Error::internal("blocks-panicked", error))?
+    }
 }
 
 fn store_settings(settings: &Settings) -> StoreSettings {

@@ -8,7 +8,7 @@
 //!   admin.json    where the admin API of the running server is
 //!   audit/        what the admin API was asked to change (only its owner may read it)
 //!   tls/          the self-signed certificate and key (only its owner may read them)
-//!   catalog/      the store of the catalog
+//!   catalog/      the store of the catalog (`catalog.rebuilding/` while one is made again)
 //!   shards/NAME/  the store of each shard
 //!   blocks/       large values, as files beside the stores
 //!   restoring/    backups that are being restored; emptied at every start

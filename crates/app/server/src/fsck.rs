@@ -55,7 +55,7 @@ pub fn offline(settings: &Settings, repair: bool) -> Result<Value> {
         let core = Core::open(&folder, settings).await?;
         let report = check(core.engine.manager(), &core.host).await?;
         let report =
-            report.with_blocks(block_check::check(&core.blobs, &core.files, repair).await?);
+            report.with_blocks(block_check::check(&core.blobs, &core.folder, repair).await?);
         core.close().await;
         Ok(report.to_json())
     })
@@ -71,7 +71,9 @@ pub(crate) async fn check(
     for shard in catalog.shards().await? {
         report.shards.push(shard.name.clone());
         if let Some(error) = host.why_down(shard.id) {
-            report.find(&shard.name, "shard-down", error.to_string());
+            let refusal = host.refusal(shard.id);
+            let code = refusal.map_or("shard-down", |refusal| refusal.code());
+            report.find(&shard.name, code, error.message().to_owned());
             continue;
         }
         let live = host.live().get(shard.id)?;
@@ -161,6 +163,10 @@ fn hint(code: &str) -> &'static str {
         "block-missing" | "block-damaged" => {
             "the blob cannot be read; put it again, or restore the file from a backup"
         }
+        "folder-older" | "folder-parted" | "catalog-older" => {
+            "nothing is removed while it is so; the message says what to do"
+        }
+        "folder-of-other" => "put each folder back where it belongs",
         "shard-down" => "the message says why; all other shards serve",
         "key-orphaned" => "the key is not served and does no harm; report it",
         "counts-differ" => "the items are all there, only the figures are wrong; report it",

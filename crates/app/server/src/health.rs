@@ -12,16 +12,16 @@ use crate::host::Host;
 /// How often it is looked what to log. A store whose write has failed stays away for longer than this.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What stores can be, as words for machines. A store that is down is not open; one that is full takes deletions, one that
-/// has failed takes reads.
-pub(crate) const STATES: [&str; 4] = ["well", "full", "failed", "down"];
+/// What stores can be, as words for machines. A store that is down is not open, and one that is refused is not taken because
+/// its folder is in doubt; one that is full takes deletions, one that has failed takes reads.
+pub(crate) const STATES: [&str; 5] = ["well", "full", "failed", "down", "refused"];
 
 /// A store that does not take everything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unhealthy {
-    /// The name of the shard, or `catalog`.
+    /// The name of the shard, `catalog` or `blocks`.
     pub(crate) store: String,
-    /// One of [`STATES`] but the first.
+    /// One of [`STATES`] but the first, or of the folder of block files, `in doubt`.
     pub(crate) state: &'static str,
     pub(crate) reason: String,
 }

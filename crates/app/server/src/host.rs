@@ -1,8 +1,9 @@
 //! The stores that this process has open: that of the catalog, and one per shard.
 //!
-//! A shard that cannot be opened is down: it is reported, and all others serve. Folders of shards that were removed are
-//! put aside under another name and deleted once no request uses the store any more, or else at the next start. A file
-//! beside them says beforehand which one is about to be removed: whether it was, the catalog knows.
+//! A shard that cannot be opened is down: it is reported, and all others serve. So is one whose folder is in doubt
+//! (`admission`). Folders of shards that were removed are put aside under another name and deleted once no request uses the
+//! store any more, or else at the next start. A file beside them says beforehand which one is about to be removed: whether
+//! it was, the catalog knows.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,14 +11,16 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use lazuli_engine::{Engine, Shards};
-use lazuli_shardmap::local::{Identity, LocalMap};
 use lazuli_shardmap::{Shard, ShardId};
 use lazuli_store::{Error, Result, Store, StoreHealth};
 use lazuli_store_embedded::{EmbeddedStore, Settings as StoreSettings, Unsure};
 
+use crate::admission::{Down, Refusal};
+use crate::block_folder::BlockFolder;
 use crate::failure;
 use crate::folder::write_atomically;
 use crate::health::Unhealthy;
+use crate::lineage::Lineage;
 
 /// The end of the name of a folder whose shard was removed.
 const REMOVED: &str = ".removed";
@@ -32,11 +35,12 @@ const NAME_CHARS_MAX: usize = 63;
 
 pub(crate) struct Host {
     folder: PathBuf,
-    settings: StoreSettings,
-    engine: Arc<Engine>,
+    pub(crate) settings: StoreSettings,
+    pub(crate) engine: Arc<Engine>,
     catalog: Arc<EmbeddedStore>,
+    pub(crate) lineage: Lineage,
     stores: Mutex<BTreeMap<ShardId, Arc<EmbeddedStore>>>,
-    down: Mutex<BTreeMap<ShardId, Error>>,
+    down: Mutex<BTreeMap<ShardId, Down>>,
     /// What shards are called that were to be opened.
     names: Mutex<BTreeMap<ShardId, String>>,
 }
@@ -74,7 +78,9 @@ impl Host {
         catalog: Arc<EmbeddedStore>,
     ) -> Self {
         let (stores, down, names) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self { folder, settings, engine, catalog, stores, down, names }
+        let known = engine.manager().catalog().clone();
+        let lineage = Lineage::new(engine.env().clone(), known, catalog.clone());
+        Self { folder, settings, engine, catalog, lineage, stores, down, names }
     }
 
     /// The shards in use.
@@ -82,48 +88,20 @@ impl Host {
         self.engine.shards()
     }
 
-    /// Opens all shards of the catalog. Those that fail are down, and logged.
-    pub(crate) async fn open_all(&self) -> Result<()> {
-        let shards = self.engine.manager().catalog().shards().await?;
-        self.finish_removals(&shards);
-        self.delete_removed();
-        for shard in &shards {
-            if let Err(error) = self.open(shard).await {
-                tracing::error!(shard = shard.name, %error, "a shard cannot be opened and is down");
-            }
-        }
-        Ok(())
-    }
-
-    /// Opens one shard and takes it into use.
-    pub(crate) async fn open(&self, shard: &Shard) -> Result<()> {
+    /// Takes a shard into use that was admitted, or notes why it is down.
+    pub(crate) fn note(
+        &self,
+        shard: &Shard,
+        outcome: &std::result::Result<Arc<EmbeddedStore>, Down>,
+    ) {
         lock(&self.names).insert(shard.id, shard.name.clone());
-        let opened = self.attach(shard).await;
-        match &opened {
-            Ok(()) => lock(&self.down).remove(&shard.id),
-            Err(error) => lock(&self.down).insert(shard.id, error.clone()),
-        };
-        opened
-    }
-
-    async fn attach(&self, shard: &Shard) -> Result<()> {
-        let catalog = self.engine.manager().catalog();
-        let path = self.path(&shard.location);
-        let holds = catalog.partition_count(shard.id).await?;
-        if holds > 0 && !path.is_dir() {
-            // An empty store in its place would look like a shard that has lost everything.
-            let message = format!("{} is gone; it held {holds} partitions", path.display());
-            return Err(Error::corrupt("shard-gone", message));
+        match outcome {
+            Ok(store) => {
+                lock(&self.down).remove(&shard.id);
+                lock(&self.stores).insert(shard.id, store.clone());
+            }
+            Err(down) => drop(lock(&self.down).insert(shard.id, down.clone())),
         }
-        let embedded = Arc::new(open_store(&path, &self.settings).await?);
-        let store: Arc<dyn Store> = embedded.clone();
-        if holds == 0 {
-            let identity = Identity { catalog: catalog.id(), shard: shard.id };
-            LocalMap::init(&store, identity).await?;
-        }
-        self.engine.attach(shard, store).await?;
-        lock(&self.stores).insert(shard.id, embedded);
-        Ok(())
     }
 
     /// Refuses a name that cannot be that of a folder, and one whose folder is there already.
@@ -179,7 +157,17 @@ impl Host {
 
     /// Why a shard is down; none if it is in use.
     pub(crate) fn why_down(&self, id: ShardId) -> Option<Error> {
-        lock(&self.down).get(&id).cloned()
+        lock(&self.down).get(&id).map(|down| down.error.clone())
+    }
+
+    /// Why the folder of a shard was not taken, if it is for that that the shard is down.
+    pub(crate) fn refusal(&self, id: ShardId) -> Option<Refusal> {
+        lock(&self.down).get(&id).and_then(|down| down.refusal.as_deref().cloned())
+    }
+
+    /// How many shards are down because their folders are in doubt.
+    pub(crate) fn refused(&self) -> usize {
+        lock(&self.down).values().filter(|down| down.refusal.is_some()).count()
     }
 
     /// The stores that do not take everything at the moment.
@@ -198,7 +186,10 @@ impl Host {
         let name = |id: &ShardId| names.get(id).cloned().unwrap_or_else(|| id.to_string());
         let stores = lock(&self.stores).clone();
         stores.iter().for_each(|(id, store)| look(&name(id), &store.health()));
-        lock(&self.down).iter().for_each(|(id, error)| note(&name(id), "down", error));
+        for (id, down) in lock(&self.down).iter() {
+            let state = if down.refusal.is_some() { "refused" } else { "down" };
+            note(&name(id), state, &down.error);
+        }
         found
     }
 
@@ -211,19 +202,34 @@ impl Host {
         lock(&self.stores).get(&id).cloned()
     }
 
+    /// All shards in use.
+    pub(crate) fn stores(&self) -> Vec<(ShardId, Arc<EmbeddedStore>)> {
+        lock(&self.stores).iter().map(|(id, store)| (*id, store.clone())).collect()
+    }
+
     pub(crate) fn catalog_store(&self) -> &Arc<EmbeddedStore> {
         &self.catalog
     }
 
     /// Closes all stores, so that the next start is fast. What cannot be closed is logged: nothing answered is lost.
-    pub(crate) async fn close_all(&self) {
-        let stores = std::mem::take(&mut *lock(&self.stores));
-        for (id, store) in stores {
-            self.live().remove(id);
-            if let Err(error) = store.close().await {
+    pub(crate) async fn close_all(&self, blocks: &BlockFolder) {
+        let stores = self.stores();
+        lock(&self.stores).clear();
+        for (id, store) in &stores {
+            self.live().remove(*id);
+            let told = self.lineage.tell_last(store).await;
+            if let Err(error) = told.and(store.close().await) {
                 tracing::warn!(shard = %id, %error, "a shard was not closed cleanly");
             }
         }
+        let recorded = match blocks.mark().await {
+            Ok(mark) => self.lineage.record_last(&stores, mark).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = recorded {
+            tracing::warn!(%error, "the catalog does not know how far everything has come");
+        }
+        drop(stores);
         if let Err(error) = self.catalog.close().await {
             tracing::warn!(%error, "the catalog was not closed cleanly");
         }
@@ -237,7 +243,7 @@ impl Host {
         found.filter(|name| !name.ends_with(REMOVED) && !names.contains(name)).collect()
     }
 
-    fn path(&self, location: &str) -> PathBuf {
+    pub(crate) fn path(&self, location: &str) -> PathBuf {
         self.folder.join(location)
     }
 
@@ -247,7 +253,7 @@ impl Host {
 
     /// Puts aside the folders of shards that were removed when the process before this one ended. What was only about to
     /// be removed stays: the catalog still has it.
-    fn finish_removals(&self, shards: &[Shard]) {
+    pub(crate) fn finish_removals(&self, shards: &[Shard]) {
         let Ok(entries) = std::fs::read_dir(&self.folder) else { return };
         for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -260,7 +266,7 @@ impl Host {
         }
     }
 
-    fn delete_removed(&self) {
+    pub(crate) fn delete_removed(&self) {
         let Ok(entries) = std::fs::read_dir(&self.folder) else { return };
         for entry in entries.flatten() {
             if entry.file_name().to_string_lossy().ends_with(REMOVED) {
@@ -290,6 +296,11 @@ async fn delete_once_unused(folder: PathBuf, users: Weak<EmbeddedStore>) {
     }
     // The files are many, and other tasks do not wait for them.
     let _ = tokio::task::spawn_blocking(move || delete_folder(&folder)).await;
+}
+
+/// Whether a folder of this name is that of a shard that was removed.
+pub(crate) fn is_removed(name: &str) -> bool {
+    name.ends_with(REMOVED)
 }
 
 /// The folder and the shard that a file of this name speaks of.

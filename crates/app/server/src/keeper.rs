@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use lazuli_shapes::blob::Blobs;
 use lazuli_store::Result;
-use lazuli_store_blocks::BlockFiles;
 use tokio::task::JoinHandle;
+
+use crate::block_folder::BlockFolder;
 
 /// The files that were removed since the start, because nothing named them any more.
 #[derive(Debug, Default)]
@@ -25,7 +26,7 @@ impl Removed {
 
 pub(crate) struct Keeper {
     pub(crate) blobs: Blobs,
-    pub(crate) files: BlockFiles,
+    pub(crate) folder: Arc<BlockFolder>,
     pub(crate) removed: Arc<Removed>,
 }
 
@@ -35,6 +36,11 @@ impl Keeper {
         tokio::spawn(async move {
             let mut is_swept = false;
             loop {
+                // Rows and files that do not belong together say nothing about which files are garbage.
+                if self.folder.doubt().is_some() {
+                    tokio::time::sleep(interval).await;
+                    continue;
+                }
                 if !is_swept {
                     match self.sweep().await {
                         Ok(()) => is_swept = true,
@@ -53,9 +59,10 @@ impl Keeper {
 
     /// Removes the files of earlier processes that no row names. Each generation is looked through once.
     async fn sweep(&self) -> Result<()> {
-        for generation in self.files.unswept().await? {
+        let files = self.folder.files();
+        for generation in files.unswept().await? {
             let swept = self.blobs.sweep(generation).await?;
-            self.files.swept(generation).await?;
+            files.swept(generation).await?;
             self.removed.add(swept.removed);
             if swept.removed > 0 {
                 let (looked, removed) = (swept.files, swept.removed);

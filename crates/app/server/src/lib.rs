@@ -5,23 +5,28 @@
 
 pub mod accounts;
 mod admin;
+mod admission;
 mod advice;
 mod audit;
 mod balance;
 pub mod behind;
 mod block_check;
+mod block_folder;
 mod core;
 pub mod endpoints;
 pub mod failure;
+mod floors;
 pub mod folder;
 mod fronts;
 pub mod fsck;
 mod health;
 mod host;
 mod keeper;
+mod lineage;
 pub mod logging;
 mod metrics;
 mod owner;
+pub mod rebuild;
 pub mod registry;
 mod restores;
 mod running;

@@ -10,13 +10,14 @@ use lazuli_shapes::blob::Blobs;
 use lazuli_shardmap::catalog::Catalog;
 use lazuli_shardmap::manager::Manager;
 use lazuli_store::Result;
-use lazuli_store_blocks::BlockFiles;
 
 use crate::audit::Audit;
 use crate::balance::Balancer;
 use crate::block_check;
+use crate::block_folder::BlockFolder;
 use crate::endpoints::Endpoint;
 use crate::fsck::{self, Report};
+use crate::health::Unhealthy;
 use crate::host::Host;
 use crate::keeper::Removed;
 use crate::metrics::Requests;
@@ -34,7 +35,7 @@ pub(crate) struct Running {
     pub(crate) balancer: Arc<Balancer>,
     pub(crate) host: Arc<Host>,
     pub(crate) blobs: Blobs,
-    pub(crate) files: BlockFiles,
+    pub(crate) blocks: Arc<BlockFolder>,
     pub(crate) removed: Arc<Removed>,
     pub(crate) accounts: Arc<Registry>,
     pub(crate) restores: Arc<Restores>,
@@ -60,6 +61,22 @@ impl Running {
     /// Checks everything that is kept, while it is in use. Repairs what can be if it is asked to.
     pub(crate) async fn check(&self, repair: bool) -> Result<Report> {
         let report = fsck::check(self.manager(), &self.host).await?;
-        Ok(report.with_blocks(block_check::check(&self.blobs, &self.files, repair).await?))
+        Ok(report.with_blocks(block_check::check(&self.blobs, &self.blocks, repair).await?))
+    }
+
+    /// What does not take everything: stores, shards that are down or refused, and a folder of block files that is in doubt.
+    pub(crate) fn unhealthy(&self) -> Vec<Unhealthy> {
+        let mut found = self.host.unhealthy();
+        if let Some(doubt) = self.blocks.doubt() {
+            let reason = format!("{doubt}. See `lazuli blocks repair`");
+            found.push(Unhealthy { store: "blocks".to_owned(), state: "in doubt", reason });
+        }
+        found
+    }
+
+    /// Whether something was written of which the catalog or a shard does not know how far it has come.
+    pub(crate) async fn is_behind(&self) -> bool {
+        let stores = self.host.stores();
+        self.blocks.is_behind() || self.host.lineage.is_behind(&stores).await
     }
 }

@@ -30,7 +30,7 @@ use crate::registry::Registry;
 use crate::restores::Restores;
 use crate::running::Running;
 use crate::settings::{Settings, TlsMode};
-use crate::{health, sampler, tls, token};
+use crate::{floors, health, sampler, tls, token};
 
 /// Connections of the admin API at the same time.
 const ADMIN_CONNECTIONS_MAX: usize = 64;
@@ -88,7 +88,7 @@ impl Server {
             balancer,
             host: core.host.clone(),
             blobs: core.blobs.clone(),
-            files: core.files.clone(),
+            blocks: core.folder.clone(),
             removed: Arc::default(),
             owner: Owner::new(
                 fronts.iter().map(|(gate, handler)| (gate.name, handler.clone())).collect(),
@@ -136,10 +136,11 @@ impl Server {
 
 /// Starts what runs beside the requests.
 fn start_beside(settings: &Settings, core: &Core, running: &Running) -> Vec<JoinHandle<()>> {
-    let (blobs, files) = (core.blobs.clone(), core.files.clone());
-    let keeper = Keeper { blobs, files, removed: running.removed.clone() };
+    let (blobs, folder) = (core.blobs.clone(), core.folder.clone());
+    let keeper = Keeper { blobs, folder, removed: running.removed.clone() };
     let mut beside = vec![
         keeper.start(settings.blob_collect_interval),
+        floors::start(core.host.clone(), core.folder.clone()),
         sampler::start(running.history.clone()),
         health::watch(running.host.clone()),
     ];

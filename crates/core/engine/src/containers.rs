@@ -29,8 +29,13 @@ impl Engine {
     /// them; another process learns of them when it next refreshes its maps.
     pub async fn update_container(&self, update: &ContainerUpdate) -> Result<Container> {
         let (manager, update) = (self.manager.clone(), update.clone());
-        let updated =
-            self.to_the_end(async move { manager.update_container(&update).await }).await?;
+        let update = async move {
+            let updated = manager.update_container(&update).await?;
+            // A shard that does not take its copy now gets it when the server starts again.
+            let _ = manager.mirror_container(&updated).await;
+            Ok::<_, Error>(updated)
+        };
+        let updated = self.to_the_end(update).await?;
         self.router.refresh(updated.id, None).await?;
         Ok(updated)
     }

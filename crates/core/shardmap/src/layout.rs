@@ -32,6 +32,10 @@ impl Space {
     pub const ARRIVALS: Self = Self(0x09);
     /// `move (8)`: how far a partition on its way has come.
     pub const PROGRESS: Self = Self(0x0a);
+    /// The last start that the shard took part in: see `lineage`.
+    pub const STANDING: Self = Self(0x0b);
+    /// Copies of rows of the catalog: see `mirror`.
+    pub const COPIES: Self = Self(0x0c);
 
     // Every other container: key-ordered spaces.
     /// The items themselves. Shapes number further key-ordered spaces up to 0x3f.

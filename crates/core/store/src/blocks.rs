@@ -85,6 +85,10 @@ pub trait Blocks: Send + Sync {
     /// Removes a file; one that is not there is fine. Who has begun to read it may still fail to read on.
     fn remove(&self, id: BlockId) -> BoxFuture<'_, Result<()>>;
 
+    /// The same on the word of a row: the file goes only if it was written for the shardlet whose row names it. A file
+    /// that says that it is another one, or another shardlet's, stays.
+    fn remove_of<'a>(&'a self, owner: &'a Owner, id: BlockId) -> BoxFuture<'a, Result<()>>;
+
     /// The finished files behind the one given, by id.
     fn list(&self, after: Option<BlockId>, most: usize) -> BoxFuture<'_, Result<Vec<FoundFile>>>;
 }

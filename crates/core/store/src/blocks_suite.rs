@@ -19,6 +19,7 @@ pub const CASES: &[(&str, Case)] = &[
     ("an empty file is a file", |it| Box::pin(empty(it))),
     ("a writer that is dropped leaves nothing", |it| Box::pin(dropped(it))),
     ("a removed file is gone, and may be removed again", |it| Box::pin(removed(it))),
+    ("a file goes on the word of its owner and of nobody else", |it| Box::pin(owned(it))),
     ("a copy is a file of its own", |it| Box::pin(copied(it))),
     ("the list is sorted and goes on where it ended", |it| Box::pin(listed(it))),
     ("a row that says something else than the file is found", |it| Box::pin(mistaken(it))),
@@ -83,6 +84,18 @@ async fn removed(blocks: Arc<dyn Blocks>) {
     assert_eq!(blocks.list(None, 10).await.unwrap(), []);
     let missing = blocks.read(&file, 0..10).await.err().unwrap();
     assert_eq!(missing.kind(), Kind::Corrupt);
+}
+
+async fn owned(blocks: Arc<dyn Blocks>) {
+    let file = put(&blocks, "a", &sample(10)).await;
+    let elsewhere = Owner { container: 8, ..owner("a") };
+    for other in [owner("b"), elsewhere] {
+        blocks.remove_of(&other, file.id).await.unwrap();
+        assert_eq!(blocks.list(None, 10).await.unwrap().len(), 1);
+    }
+    blocks.remove_of(&owner("a"), file.id).await.unwrap();
+    blocks.remove_of(&owner("a"), file.id).await.unwrap();
+    assert_eq!(blocks.list(None, 10).await.unwrap(), []);
 }
 
 async fn copied(blocks: Arc<dyn Blocks>) {

@@ -131,6 +131,14 @@ impl Blocks for MemBlocks {
         Box::pin(std::future::ready(Ok(())))
     }
 
+    fn remove_of<'a>(&'a self, owner: &'a Owner, id: BlockId) -> BoxFuture<'a, Result<()>> {
+        let mut files = self.lock();
+        if files.finished.get(&id).is_some_and(|(of, _)| of == owner) {
+            files.finished.remove(&id);
+        }
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     fn list(&self, after: Option<BlockId>, most: usize) -> BoxFuture<'_, Result<Vec<FoundFile>>> {
         let files = self.lock();
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);

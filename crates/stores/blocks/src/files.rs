@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -20,6 +21,7 @@ use crate::generation::Generations;
 use crate::layout::{Layout, remove_if_there};
 use crate::pool::Pool;
 use crate::reader::{self, Reader};
+use crate::seal::{self, Look, Seal};
 use crate::tail;
 use crate::writer::{Part, Writer};
 
@@ -48,6 +50,10 @@ pub(crate) struct Shared {
     pub(crate) pool: Pool,
     /// The last generation that an earlier process wrote to.
     last_before: u64,
+    /// Files that this process has finished.
+    pub(crate) finished: AtomicU64,
+    /// Held while the seal is replaced.
+    sealing: Mutex<()>,
     /// Generations that were swept and from which files have been removed since.
     touched: Mutex<BTreeSet<u64>>,
 }
@@ -60,11 +66,39 @@ pub struct Damaged {
 }
 
 impl BlockFiles {
+    /// What a folder is, without opening or changing it. Blocks.
+    pub fn look(root: &Path) -> Result<Look> {
+        Look::at(root).map_err(|error| failed(root.display(), &error))
+    }
+
     /// Opens the folder, makes it if there is none, and removes what earlier processes did not finish. Blocks.
     pub fn open(root: &Path, durability: Durability) -> Result<Self> {
-        let shared = Shared::open(root, durability);
+        Self::open_from(root, durability, 1)
+    }
+
+    /// The same, where no generation below this one is used for new files: whoever opens the folder knows that others may
+    /// have been given out, though the folder does not show it any more.
+    pub fn open_from(root: &Path, durability: Durability, generation: u64) -> Result<Self> {
+        let shared = Shared::open(root, durability, generation);
         let shared = shared.map_err(|error| failed(root.display(), &error))?;
         Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// How many files this process has finished.
+    pub fn files_finished(&self) -> u64 {
+        self.shared.finished.load(Ordering::Acquire)
+    }
+
+    /// Replaces the seal of the folder. It is on disk when answered.
+    pub async fn write_seal(&self, seal: Seal) -> Result<()> {
+        let shared = self.shared.clone();
+        let write = move || {
+            // A caller that went away may have left a write under way.
+            let _one = shared.sealing.lock().unwrap_or_else(PoisonError::into_inner);
+            let written = seal::write(shared.layout.root(), &seal);
+            written.map_err(|error| failed("the seal of the folder of blocks", &error))
+        };
+        self.shared.disk.run(write).await
     }
 
     /// The generations of earlier processes in which there may be files that nobody names.
@@ -116,10 +150,10 @@ impl BlockFiles {
 }
 
 impl Shared {
-    fn open(root: &Path, durability: Durability) -> io::Result<Self> {
+    fn open(root: &Path, durability: Durability, generation: u64) -> io::Result<Self> {
         let layout = Layout::open(root)?;
         let all = layout.generations()?;
-        let last_before = all.last().copied().unwrap_or(0);
+        let last_before = all.last().copied().unwrap_or(0).max(generation.saturating_sub(1));
         for generation in all {
             if !layout.is_swept(generation) {
                 for part in layout.contents(generation)?.parts {
@@ -136,6 +170,8 @@ impl Shared {
             disk: Disk::new(),
             pool: Pool::default(),
             last_before,
+            finished: AtomicU64::new(0),
+            sealing: Mutex::default(),
             touched: Mutex::default(),
         })
     }
@@ -179,6 +215,23 @@ impl Shared {
             remove_if_there(&self.layout.file(id))
         };
         remove().map(drop).map_err(|error| failed(format!("block file {id}"), &error))
+    }
+
+    /// Removes a file if it is what its owner's row says. One that does not say what it is can be nobody's any more.
+    fn remove_of(&self, owner: &Owner, id: BlockId) -> Result<()> {
+        let failed = |error| failed(format!("block file {id}"), &error);
+        let is_other = match File::open(self.layout.file(id)) {
+            Ok(file) => match tail::read(&file) {
+                Ok(tail) => {
+                    tail.file.id != id || tail.owner(&file).is_ok_and(|found| found != *owner)
+                }
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => false,
+                Err(error) => return Err(failed(error)),
+            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(failed(error)),
+        };
+        if is_other { Ok(()) } else { self.remove(id) }
     }
 
     /// The ids of finished files behind one, ascending.
@@ -282,6 +335,11 @@ impl Blocks for BlockFiles {
     fn remove(&self, id: BlockId) -> BoxFuture<'_, Result<()>> {
         let shared = self.shared.clone();
         Box::pin(self.shared.disk.run(move || shared.remove(id)))
+    }
+
+    fn remove_of<'a>(&'a self, owner: &'a Owner, id: BlockId) -> BoxFuture<'a, Result<()>> {
+        let (shared, owner) = (self.shared.clone(), owner.clone());
+        Box::pin(self.shared.disk.run(move || shared.remove_of(&owner, id)))
     }
 
     fn list(&self, after: Option<BlockId>, most: usize) -> BoxFuture<'_, Result<Vec<FoundFile>>> {

@@ -44,6 +44,10 @@ impl Layout {
         Ok(Self { root: root.to_owned() })
     }
 
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
     pub(crate) fn folder(&self, generation: u64) -> PathBuf {
         self.root.join(format!("{generation:016x}"))
     }

@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io::{IoSlice, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use lazuli_env::BoxFuture;
@@ -180,6 +181,7 @@ impl Part {
         let written = self.file.write_all(&tail::encode(&file, owner));
         written.and_then(|()| self.publish(shared)).map_err(|error| self.failed(&error))?;
         self.path = None;
+        shared.finished.fetch_add(1, Ordering::AcqRel);
         Ok(file)
     }
 

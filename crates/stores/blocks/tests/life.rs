@@ -152,3 +152,46 @@ async fn many_uploads_at_once_all_arrive() {
     let found = open(root.path()).list(None, 1000).await.unwrap();
     assert_eq!(found.iter().map(|it| it.file.id).collect::<Vec<_>>(), ids);
 }
+
+#[tokio::test]
+async fn numbers_go_on_above_what_the_opener_remembers_though_the_folder_is_gone() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("blocks");
+    let open_from =
+        |generation| BlockFiles::open_from(&folder, Durability::Synced, generation).unwrap();
+    let files = open_from(100);
+    let before = put(&files, 10).await;
+    assert_eq!(before.id, BlockId { generation: 100, number: 1 });
+    assert_eq!(BlockFiles::look(&folder).unwrap().last_generation, 100);
+    assert_eq!(files.files_finished(), 1);
+    drop(files);
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(BlockFiles::look(&folder).unwrap().last_generation, 0);
+    let files = open_from(200);
+    assert_eq!(put(&files, 20).await.id, BlockId { generation: 200, number: 1 });
+    assert!(files.is_earlier(before.id));
+    // What the folder shows counts as well, and is not below what it may be.
+    let files = open_from(150);
+    assert_eq!(put(&files, 20).await.id.generation, 201);
+}
+
+#[tokio::test]
+async fn a_row_removes_neither_the_file_of_another_nor_one_in_the_place_of_its_own() {
+    let root = tempfile::tempdir().unwrap();
+    let files = open(root.path());
+    let (one, two) = (put(&files, 10).await, put(&files, 20).await);
+    let place = |id: BlockId| {
+        root.path().join(format!("{:016x}", id.generation)).join(format!("{:016x}", id.number))
+    };
+    let other = Owner { container: 1, route: Bytes::from_static(b"another") };
+    files.remove_of(&other, one.id).await.unwrap();
+    assert!(place(one.id).exists());
+    std::fs::copy(place(two.id), place(one.id)).unwrap();
+    files.remove_of(&owner(), one.id).await.unwrap();
+    assert!(place(one.id).exists(), "it says that it is another file");
+    std::fs::write(place(one.id), "no file of ours").unwrap();
+    files.remove_of(&owner(), one.id).await.unwrap();
+    assert!(!place(one.id).exists(), "nobody can ever read it");
+    files.remove_of(&owner(), two.id).await.unwrap();
+    assert_eq!(all(&files).await, []);
+}

@@ -78,6 +78,7 @@ impl Committer {
         last: &Marker,
     ) -> Self {
         let watch = Watch::new(state.is_still);
+        slot.note_batches(last.number, last.number);
         Self {
             slot,
             state,
@@ -376,6 +377,7 @@ impl Committer {
     fn write(&mut self, batch: OwnedWriteBatch, marker: &Marker, mode: PersistMode) -> Result<()> {
         batch.durability(Some(mode)).commit().map_err(|error| self.state.fail(&error))?;
         self.number = marker.number;
+        self.slot.note_batches(self.number, self.synced);
         self.data_end = marker.data_end_after();
         self.state.publish(self.guards.show());
         if mode == PersistMode::SyncData { self.note_synced() } else { Ok(()) }
@@ -394,6 +396,7 @@ impl Committer {
 
     fn note_synced(&mut self) -> Result<()> {
         self.synced = self.number;
+        self.slot.note_batches(self.number, self.synced);
         self.synced_at = Instant::now();
         self.answered.write(self.number).map_err(|error| self.state.fail(&error))
     }

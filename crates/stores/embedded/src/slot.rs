@@ -2,6 +2,7 @@
 //! handle (see `mend`): so nobody keeps it but for the length of one operation.
 
 use std::fs::File;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use lazuli_store::{Error, Result, StoreHealth};
@@ -23,6 +24,9 @@ pub(crate) struct Slot {
     settled: Notify,
     /// Why writes fail, while they do.
     failure: Mutex<Option<Error>>,
+    /// The number of the last batch, and of the last one that is on disk for certain.
+    written: AtomicU64,
+    synced: AtomicU64,
     pub(crate) room: Room,
     /// Nobody else may open the directory meanwhile.
     pub(crate) lock: Arc<File>,
@@ -31,7 +35,9 @@ pub(crate) struct Slot {
 impl Slot {
     pub(crate) fn new(state: Arc<State>, room: Room, lock: Arc<File>) -> Self {
         let current = RwLock::new(Current::Open(state));
-        Self { current, settled: Notify::new(), failure: Mutex::default(), room, lock }
+        let (written, synced) = (AtomicU64::new(0), AtomicU64::new(0));
+        let (settled, failure) = (Notify::new(), Mutex::default());
+        Self { current, settled, failure, written, synced, room, lock }
     }
 
     /// The engine; none while it is being opened again.
@@ -88,10 +94,28 @@ impl Slot {
         *self.failure() = failure;
     }
 
+    /// Notes how far batches are written, and how far they are on disk. What is on disk stays there, also when the engine is
+    /// opened anew.
+    pub(crate) fn note_batches(&self, written: u64, synced: u64) {
+        self.written.store(written, Ordering::Release);
+        self.synced.fetch_max(synced, Ordering::AcqRel);
+    }
+
+    pub(crate) fn batches_written(&self) -> u64 {
+        self.written.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn batches_synced(&self) -> u64 {
+        self.synced.load(Ordering::Acquire)
+    }
+
+    /// Why writes fail, if they do.
+    pub(crate) fn why_failed(&self) -> Option<Error> {
+        // One that has just failed is not noted here yet.
+        self.failure().clone().or_else(|| self.now().ok()??.check().err())
+    }
+
     pub(crate) fn health(&self) -> StoreHealth {
-        let failure = self.failure().clone();
-        // One that has just failed is not known here yet.
-        let failure = failure.or_else(|| self.now().ok()??.check().err());
-        failure.map_or_else(|| self.room.health(), StoreHealth::Failed)
+        self.why_failed().map_or_else(|| self.room.health(), StoreHealth::Failed)
     }
 }

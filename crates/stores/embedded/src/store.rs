@@ -33,6 +33,8 @@ use crate::verify::{self, Verification};
 
 /// How often closing looks whether the last memtable has become a table.
 const FLUSH_LOOK_MS: u64 = 2;
+/// How often waiting for the disk looks whether relaxed commits have reached it.
+const SETTLE_LOOK_MS: u64 = 5;
 
 /// A shard's store in a directory of its own. Views and transactions that outlive it keep the directory locked.
 pub struct EmbeddedStore {
@@ -43,6 +45,11 @@ pub struct EmbeddedStore {
 }
 
 impl EmbeddedStore {
+    /// Whether there is a store at `path`.
+    pub fn exists(path: impl AsRef<Path>) -> bool {
+        Layout::new(path.as_ref()).store().is_dir()
+    }
+
     /// Opens the store at `path`, and creates it if there is none.
     pub fn open(path: impl AsRef<Path>, settings: &Settings) -> Result<Self> {
         let layout = Layout::new(path.as_ref());
@@ -69,6 +76,23 @@ impl EmbeddedStore {
     #[cfg(test)]
     pub(crate) fn room(&self) -> &Room {
         &self.slot.room
+    }
+
+    /// How many commits are on disk for certain. It never shrinks in the life of a store: one with fewer is an older copy.
+    pub fn commits_synced(&self) -> u64 {
+        self.slot.batches_synced()
+    }
+
+    /// Waits until everything that was written so far is on disk. Only relaxed commits are ever behind.
+    pub async fn settle(&self) -> Result<()> {
+        let written = self.slot.batches_written();
+        while self.commits_synced() < written {
+            if let Some(error) = self.slot.why_failed() {
+                return Err(error);
+            }
+            tokio::time::sleep(Duration::from_millis(SETTLE_LOOK_MS)).await;
+        }
+        Ok(())
     }
 
     /// Reads everything and says what is damaged. Takes as long as reading the whole store does, and blocks.

@@ -5,6 +5,8 @@ mod advise;
 mod audit;
 mod backup;
 mod blob;
+mod blocks;
+mod catalog;
 mod config;
 mod fsck;
 mod job;
@@ -36,6 +38,8 @@ pub(crate) fn run(command: Command) -> Result<()> {
         Command::Blob(command) => blob::run(command),
         Command::Table(command) => table::run(command),
         Command::Fsck { repair, target } => fsck::run(&target, repair),
+        Command::Catalog(command) => catalog::run(command),
+        Command::Blocks(command) => blocks::run(command),
         Command::Advise(target) => advise::run(&target),
         Command::Audit { limit, before, target } => audit::run(&target, limit, before),
         Command::Rebalance(wanted) => rebalance::run(&wanted),

@@ -13,7 +13,9 @@ pub(crate) fn run(command: ShardCommand) -> Result<()> {
     match command {
         ShardCommand::List(target) => list(&target),
         ShardCommand::Add { name, region, labels, target } => add(&name, &region, &labels, &target),
-        ShardCommand::Repair { name, keep, target } => repair(&name, keep, &target),
+        ShardCommand::Repair { name, accept: true, target, .. } => accept(&name, &target),
+        ShardCommand::Repair { name, keep: Some(keep), target, .. } => repair(&name, keep, &target),
+        ShardCommand::Repair { name, target, .. } => preview(&name, &target),
         ShardCommand::Drain { name, stop: true, target, .. } => fill(&name, &target),
         ShardCommand::Drain { name, detach, target, .. } => drain(&name, detach, &target),
         ShardCommand::Remove { name, target } => remove(&name, &target),
@@ -80,6 +82,59 @@ fn drain(name: &str, detach: bool, target: &Target) -> Result<()> {
             moved += 1;
         }
     }
+}
+
+/// What is wrong, what can be done about it, and what that would lose. Changes nothing.
+fn preview(name: &str, target: &Target) -> Result<()> {
+    let path = format!("/v1/shards/{}/repair", percent_encode(name));
+    let answer = Client::find(target)?.get(&path)?;
+    if target.json {
+        output::json(&answer);
+        return Ok(());
+    }
+    let differences = answer["differences"].as_u64().unwrap_or(0);
+    if answer["error"].is_null() && differences == 0 {
+        output::line(&format!("nothing is wrong with shard {name}"));
+        return Ok(());
+    }
+    if differences > 0 {
+        output::line(&format!(
+            "catalog and shard {name} differ in {differences} places (`lazuli fsck` lists them): \
+             decide with --keep catalog or --keep shard"
+        ));
+        return Ok(());
+    }
+    let maps = answer["maps"].as_array().into_iter().flatten();
+    let mut maps = maps.map(cell).collect::<Vec<_>>().join(", ");
+    if let Some(more) = answer["maps_unnamed"].as_u64().filter(|more| *more > 0) {
+        maps = format!("{maps} and {more} more");
+    }
+    let (state, partitions) = (cell(&answer["state"]), cell(&answer["partitions"]));
+    output::line(&format!("shard {name} is {state}: {}", cell(&answer["error"])));
+    output::line(&format!("It should hold {partitions} partitions, of {maps}."));
+    if let Some(lost) = answer["lost"].as_str() {
+        output::line("- Put the right folder back and start again. Until then it stays refused.");
+        output::line(&format!(
+            "- `lazuli shard repair {name} --accept` takes it as it is. Lost is"
+        ));
+        output::line(&format!("  {lost}."));
+        output::line("  Block files that only those writes named are removed some time later.");
+    }
+    Ok(())
+}
+
+fn accept(name: &str, target: &Target) -> Result<()> {
+    let path = format!("/v1/shards/{}/repair", percent_encode(name));
+    let answer = Client::find(target)?.post(&path, &json!({ "accept": true }))?;
+    output::changed(target.json, &answer, || {
+        let left = answer["differences_left"].as_u64().unwrap_or(0);
+        let rest = match left {
+            0 => String::new(),
+            left => format!("; it differs from the catalog in {left} places: see `lazuli fsck`"),
+        };
+        format!("took the folder of shard {name} as it is{rest}")
+    });
+    Ok(())
 }
 
 fn repair(name: &str, keep: Keep, target: &Target) -> Result<()> {

@@ -16,6 +16,7 @@ mod partition;
 mod partitions;
 mod portal;
 mod refusal;
+mod repairs;
 mod request;
 mod routes;
 mod shards;
@@ -161,6 +162,11 @@ impl Admin {
             Operation::RepairShard { name } => {
                 shards::repair(running, &name, &body(request).await?).await?
             }
+            Operation::PreviewRepair { name } => repairs::preview(running, &name).await?,
+            Operation::PreviewBlocksRepair => repairs::preview_blocks(running),
+            Operation::RepairBlocks => {
+                repairs::accept_blocks(running, &body(request).await?).await?
+            }
             Operation::ListMaps(filter) => maps::list(running, &filter).await?,
             Operation::ShowMap { name } => maps::show(running, &name).await?,
             Operation::MapHistory { name, step } => history::map(running, &name, step).await?,
@@ -212,7 +218,7 @@ fn wait_seconds(wait: Duration) -> u64 {
 }
 
 fn health_page(running: &Running) -> Response {
-    match health::page(&running.host.unhealthy()) {
+    match health::page(&running.unhealthy()) {
         None => Response::text(StatusCode::OK, "ok\n"),
         Some(reasons) => Response::text(StatusCode::SERVICE_UNAVAILABLE, reasons),
     }

@@ -26,6 +26,14 @@ pub(super) enum Operation {
     RepairShard {
         name: String,
     },
+    /// What is wrong with a shard's folder, and what taking it as it is would mean.
+    PreviewRepair {
+        name: String,
+    },
+    /// The same for the folder of block files.
+    PreviewBlocksRepair,
+    /// Takes the folder of block files as it is.
+    RepairBlocks,
     ListMaps(MapFilter),
     ShowMap {
         name: String,

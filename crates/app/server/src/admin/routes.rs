@@ -63,7 +63,13 @@ const ROUTES: &[Route] = &[
     change("POST", "/v1/shards/{name}/repair", "repair-shard", |given| {
         Ok(Operation::RepairShard { name: given.text("name")? })
     })
-    .recording(&["keep"]),
+    .recording(&["keep", "accept"]),
+    read("/v1/shards/{name}/repair", "preview-repair", |given| {
+        Ok(Operation::PreviewRepair { name: given.text("name")? })
+    }),
+    read("/v1/blocks/repair", "preview-blocks-repair", |_| Ok(Operation::PreviewBlocksRepair)),
+    change("POST", "/v1/blocks/repair", "repair-blocks", |_| Ok(Operation::RepairBlocks))
+        .recording(&["accept"]),
     change("POST", "/v1/shards/{name}/drain", "drain-shard", |given| {
         Ok(Operation::DrainShard { name: given.text("name")? })
     }),

@@ -8,6 +8,7 @@ use lazuli_store::Store;
 use serde_json::{Value, json};
 
 use super::refusal::{Refusal, Result};
+use super::repairs;
 use crate::running::Running;
 
 /// The region of a shard that names none.
@@ -41,19 +42,26 @@ pub(super) async fn remove(running: &Running, name: &str) -> Result<Value> {
     running.manager().remove_shard(shard.id, shard.version).await?;
     drained::set(running.catalog(), shard.id, false).await?;
     running.host.retire(&shard)?;
+    running.host.forget(shard.id).await?;
     tracing::info!(shard = shard.name, "removed a shard");
     Ok(json!({ "id": shard.id.0, "name": shard.name }))
 }
 
-/// `{"keep": "catalog"}` or `{"keep": "shard"}`: who is right where they differ.
+/// `{"keep": "catalog"}` or `{"keep": "shard"}`: who is right where they differ. `{"accept": true}`: a folder that is in
+/// doubt is taken as it is.
 pub(super) async fn repair(running: &Running, name: &str, body: &Value) -> Result<Value> {
+    if body["accept"] == json!(true) {
+        return repairs::accept(running, name).await;
+    }
     let shard = find(running, name).await?;
     let manager = running.manager();
     let before = manager.detect(shard.id).await?.len();
     let left = match body["keep"].as_str() {
         Some("catalog") => manager.rebuild_local(shard.id).await?,
         Some("shard") => manager.rebuild_catalog(shard.id).await?,
-        _ => return Err(Refusal::bad_request("keep must be catalog or shard")),
+        _ => {
+            return Err(Refusal::bad_request("keep must be catalog or shard, or accept true"));
+        }
     };
     tracing::info!(shard = shard.name, before, left = left.len(), "repaired a shard");
     Ok(json!({ "name": shard.name, "differences_before": before, "differences_left": left.len() }))
@@ -89,6 +97,7 @@ async fn show(running: &Running, shard: &Shard) -> Result<Value> {
         "version": shard.version,
         "partitions": partition_count(running, shard).await?,
         "state": match (&down, &health, is_drained) {
+            (Some(_), ..) if running.host.refusal(shard.id).is_some() => "refused",
             (Some(_), ..) => "down",
             (None, Some(health), _) if reason.is_some() => health.name(),
             (None, _, true) => "draining",

@@ -21,7 +21,7 @@ pub(super) async fn status(running: &Running) -> Result<Value> {
             json!({ "work": trouble.work, "error": error, "count": trouble.count })
         })
         .collect();
-    let unhealthy: Vec<Value> = running.host.unhealthy().iter().map(Unhealthy::json).collect();
+    let unhealthy: Vec<Value> = running.unhealthy().iter().map(Unhealthy::json).collect();
     Ok(json!({
         "version": env!("CARGO_PKG_VERSION"),
         "pid": std::process::id(),
@@ -33,6 +33,8 @@ pub(super) async fn status(running: &Running) -> Result<Value> {
         "endpoints": by_name(&running.endpoints),
         "shards": shards.len(),
         "shards_down": down,
+        "shards_refused": running.host.refused(),
+        "blocks": if running.blocks.doubt().is_some() { "in doubt" } else { "fine" },
         "maps": catalog.container_count().await?,
         "catalog_version": catalog.version().await?,
         "operations_pending": catalog.operations().await?.len(),

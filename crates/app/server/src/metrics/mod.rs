@@ -33,6 +33,7 @@ impl Running {
         self.write_balance(&mut page);
         self.write_shards(&mut page);
         self.write_health(&mut page);
+        self.write_doubts(&mut page).await;
         self.write_partitions(&mut page).await;
         let hot_ends = self.engine.hot_ends().len() as f64;
         let help = "Maps whose inserts all land at one end.";
@@ -120,6 +121,19 @@ impl Running {
                 page.sample(name, &[("shard", &id)], figure(&shard.stats()) as f64);
             }
         }
+    }
+
+    /// Folders that are not taken as they are, and whether copies of this moment would be known as such.
+    async fn write_doubts(&self, page: &mut Page) {
+        let refused = self.host.refused() as f64;
+        let help = "Shards that are down because their folders are in doubt.";
+        page.single("lazuli_shards_refused", "gauge", help, refused);
+        let in_doubt = f64::from(u8::from(self.blocks.doubt().is_some()));
+        let help = "Whether the folder of block files is in doubt.";
+        page.single("lazuli_blocks_in_doubt", "gauge", help, in_doubt);
+        let behind = f64::from(u8::from(self.is_behind().await));
+        let help = "Whether something was written that the catalog has not recorded yet.";
+        page.single("lazuli_floors_behind", "gauge", help, behind);
     }
 
     fn write_moves(&self, page: &mut Page) {

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
+use lazuli_store::blocks::Owner;
 use lazuli_store::{Direction, KeyRange, PageLimit, Result, Write, after_key};
 
 use super::filed::Filed;
@@ -58,9 +59,11 @@ impl Restore {
             keys.start = after_key(last);
             for (key, value) in page.items {
                 let behind = &key[PREFIX_BYTES..];
-                let (_, row) = self.container.kind.split(&self.container.key, behind)?;
+                let (route, row) = self.container.kind.split(&self.container.key, behind)?;
+                let route = key.slice_ref(route);
+                let owner = Owner { container: self.container.id.0, route };
                 for id in filed.ids(space, row, Item::decode(value)?.payload)? {
-                    filed.blocks().remove(id).await?;
+                    filed.blocks().remove_of(&owner, id).await?;
                 }
             }
             if !page.more {

@@ -137,7 +137,7 @@ impl Blobs {
                 }
                 let (cells, ids): (Vec<_>, Vec<_>) = ids.into_iter().partition(|id| is_cell(*id));
                 for id in ids {
-                    self.blocks.remove(id).await?;
+                    self.blocks.remove_of(&place.owner(), id).await?;
                     files += 1;
                 }
                 let forget = Forget { place: place.clone(), key, cells };

@@ -153,6 +153,10 @@ impl Blocks for Gated {
         self.blocks.remove(id)
     }
 
+    fn remove_of<'a>(&'a self, owner: &'a Owner, id: BlockId) -> BoxFuture<'a, Result<()>> {
+        self.blocks.remove_of(owner, id)
+    }
+
     fn list(&self, after: Option<BlockId>, most: usize) -> BoxFuture<'_, Result<Vec<FoundFile>>> {
         self.blocks.list(after, most)
     }

@@ -163,6 +163,13 @@ impl Draft {
         self.log.containers.push(container.id);
     }
 
+    /// Writes down a container that another catalog made. Its id is not given again.
+    pub(crate) fn adopt_container(&mut self, container: &Container) {
+        self.head.next_container = self.head.next_container.max(container.id.0 + 1);
+        self.take_name(container);
+        self.put_container(container);
+    }
+
     /// Takes the container from everybody's sight and frees its name. Its partitions remain, for operations to remove.
     pub(crate) fn start_deleting(&mut self, deleting: &Deleting) {
         let container = &deleting.container;

@@ -16,5 +16,7 @@ pub const JOB: u8 = 0x20;
 pub const JOB_FINISHED: u8 = 0x21;
 /// Moves that are over, by number.
 pub const MOVE_FINISHED: u8 = 0x22;
+/// Starts of the process that owns the folder, and what members were seen with: see `lineage`.
+pub const START: u8 = 0x31;
 /// Shards that are to be emptied, by id.
 pub const SHARD_DRAINED: u8 = 0x30;

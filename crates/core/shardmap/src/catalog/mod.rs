@@ -50,8 +50,14 @@ pub struct Catalog {
 impl Catalog {
     /// Makes an empty store a catalog and opens it. A store that is one already is just opened.
     pub async fn init(store: Arc<dyn Store>, env: Env) -> Result<Self> {
+        let id = env.ids.next_id();
+        Self::init_as(store, env, id).await
+    }
+
+    /// The same with the id of a catalog that was lost, for shards that know it.
+    pub async fn init_as(store: Arc<dyn Store>, env: Env, id: Id) -> Result<Self> {
         if store.snapshot().get(&keys::space(keys::IDENTITY)).await?.is_none() {
-            let identity = IdentityRow { format: CATALOG_FORMAT, id: env.ids.next_id() };
+            let identity = IdentityRow { format: CATALOG_FORMAT, id };
             let head = Head {
                 next_shard: 1,
                 next_container: 1,

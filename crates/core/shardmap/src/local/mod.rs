@@ -19,12 +19,13 @@ use bytes::Bytes;
 use lazuli_store::{Error, Kind, Result, Store, Write};
 
 use crate::layout::Space;
+use crate::mirror;
 use crate::record::{decode, encode};
 use crate::{Epoch, Partition, PartitionId, PartitionState};
 use rows::{
     HeadRow, IdentityRow, Rows, applied_key, arrival_key, arrival_writes, forget_applied,
     forget_garbage, garbage_key, head_key, identity_key, progress_key, read_head, read_identity,
-    read_rows, row_key, scan_all,
+    read_rows, row_key, scan_all, wrong_shard,
 };
 
 pub use rows::SHARD_FORMAT;
@@ -35,7 +36,7 @@ pub use values::{Access, Arrival, Arrived, Garbage, Held, Identity, LocalChange}
 const APPLY_TRIES_MAX: usize = 3;
 
 pub struct LocalMap {
-    store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Store>,
     identity: Identity,
     /// None while nobody knows whether the last change has reached the disk.
     rows: RwLock<Option<Rows>>,
@@ -65,6 +66,11 @@ impl LocalMap {
                 store.begin(vec![]).await?.commit(writes).await
             }
         }
+    }
+
+    /// Which shard a store is; none if it is not one yet.
+    pub async fn identify(store: &Arc<dyn Store>) -> Result<Option<Identity>> {
+        read_identity(&*store.snapshot()).await
     }
 
     /// Reads the map of a store that `init` has made a shard.
@@ -333,7 +339,7 @@ impl LocalMap {
             .map(|garbage| Write::Put(Self::garbage_guard(garbage.id), encode(garbage)));
         let applied = Write::Put(applied_key(change.operation), Bytes::new());
         let writes = drops.chain(puts).chain(garbage).chain([applied]);
-        writes.chain(arrival_writes(change)).collect()
+        writes.chain(arrival_writes(change)).chain(mirror::writes(change, dropped)).collect()
     }
 
     fn publish(&self, change: &LocalChange, dropped: &[(PartitionId, Epoch)]) {

@@ -83,6 +83,12 @@ pub(super) fn row_key(partition: PartitionId, epoch: Epoch) -> Bytes {
     key.freeze()
 }
 
+pub(super) fn wrong_shard(found: Identity, meant: Identity) -> Error {
+    let name = |it: Identity| format!("shard {} of catalog {}", it.shard, it.catalog);
+    let message = format!("the store is {}, not {}", name(found), name(meant));
+    Error::precondition("wrong-shard", message)
+}
+
 pub(super) async fn read_identity(reader: &dyn Reader) -> Result<Option<Identity>> {
     let Some(row) = reader.get(&identity_key()).await? else { return Ok(None) };
     let row: IdentityRow = decode(row)?;

@@ -5,7 +5,7 @@ use lazuli_env::Id;
 use lazuli_store::{Error, KeyRange};
 
 use crate::record::record_fields;
-use crate::{ContainerId, Epoch, Partition, PartitionId, ShardId};
+use crate::{Container, ContainerId, Epoch, Partition, PartitionId, ShardId};
 
 /// Which shard of which catalog a store is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +71,8 @@ pub struct LocalChange {
     pub finished_below: u64,
     pub drops: Vec<(PartitionId, Epoch)>,
     pub puts: Vec<Partition>,
+    /// The container of the rows that it puts, of which the shard keeps a copy.
+    pub container: Option<Container>,
     pub garbage: Vec<Garbage>,
     pub arrivals: Vec<Arrival>,
     /// Arrivals that go: by number and job epoch.

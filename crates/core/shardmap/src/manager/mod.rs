@@ -25,7 +25,9 @@ use std::sync::Arc;
 use lazuli_env::{BoxFuture, Env, Id};
 use lazuli_store::{Error, KeyRange, Result};
 
-use crate::catalog::{Catalog, Change, Decision, Draft, Entry, Operation, Refusal, View};
+use crate::catalog::{
+    Catalog, Change, ContainerChange, Decision, Draft, Entry, Operation, Refusal, View,
+};
 use crate::source::{MapDelta, MapSource};
 use crate::{
     Container, ContainerId, Epoch, Identity, LocalChange, LocalMap, Partition, PartitionId, ShardId,
@@ -33,6 +35,7 @@ use crate::{
 
 pub use containers::{ContainerUpdate, Cuts, NewContainer};
 pub use moves::NewMove;
+pub(crate) use moves::at_rest;
 pub use partitions::NewPartition;
 pub use restore::{Taken, is_restore};
 pub use shards::{Holdings, NewShard, ShardUpdate};
@@ -183,7 +186,14 @@ impl Manager {
         let here = operation.drops.iter().filter(|drop| drop.shard == shard);
         let puts = operation.puts.iter().map(|put| &put.partition);
         let arrived = operation.arrived.iter().filter(|it| it.shard == shard);
+        let container = match &operation.change {
+            ContainerChange::Create(container) => Some(container.clone()),
+            _ if operation.puts.is_empty() => None,
+            // One that is being deleted has no rows left to be found by.
+            _ => self.catalog.container(operation.container).await.ok(),
+        };
         Ok(LocalChange {
+            container,
             operation: operation.number,
             finished_below: oldest.min(operation.number),
             drops: here.map(|drop| (drop.partition, drop.epoch)).collect(),

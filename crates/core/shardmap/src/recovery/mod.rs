@@ -10,7 +10,7 @@ use lazuli_store::{Error, KeyRange, Result};
 
 use crate::catalog::{Change, Decision, Draft, View};
 use crate::manager::Manager;
-use crate::{ContainerId, Epoch, Partition, PartitionId, ShardId};
+use crate::{Container, ContainerId, Epoch, Partition, PartitionId, ShardId};
 use compare::Differing;
 use repair::Repair;
 
@@ -135,6 +135,11 @@ impl Manager {
         self.rebuild(shard, Resolution::KeepShard).await
     }
 
+    /// Writes down a container as a shard remembers it, in a catalog that was lost and is made again.
+    pub async fn adopt_container(&self, container: &Container) -> Result<()> {
+        self.run(&AdoptContainer { container }).await
+    }
+
     async fn rebuild(&self, shard: ShardId, keep: Resolution) -> Result<Vec<Difference>> {
         for operation in self.catalog().operations().await? {
             if operation.shards().contains(&shard)
@@ -165,6 +170,27 @@ fn changed() -> Error {
 
 fn is_within(row: &Partition, difference: &Difference) -> bool {
     row.container == difference.container && row.routes.overlaps(&difference.routes)
+}
+
+struct AdoptContainer<'a> {
+    container: &'a Container,
+}
+
+impl Change for AdoptContainer<'_> {
+    type Output = ();
+
+    async fn decide(&self, draft: &mut Draft) -> Decision<()> {
+        let Container { id, name, .. } = self.container;
+        match draft.view().container_id(name).await? {
+            None => draft.adopt_container(self.container),
+            Some(found) if found == *id => {}
+            Some(_) => {
+                let message = format!("there are two containers named {name}");
+                return Err(Error::exists("container-exists", message).into());
+            }
+        }
+        Ok(())
+    }
 }
 
 struct Force {

@@ -4,7 +4,7 @@ use lazuli_store::{Error, KeyRange, Result};
 
 use super::{Difference, Resolution, changed};
 use crate::catalog::{Change, ContainerChange, Decision, Draft, DroppedRow, Entry, Operation};
-use crate::manager::unclaimed;
+use crate::manager::{at_rest, unclaimed};
 use crate::{Partition, PartitionId};
 
 pub(super) struct Repair<'a> {
@@ -86,8 +86,12 @@ impl Repair<'_> {
             return Err(Error::precondition("local-map-overlaps", message));
         }
         let epoch = self.difference.next_epoch();
+        let moves = draft.view().moves().await?;
         for row in local {
-            let mut partition = Partition { epoch, ..row.clone() };
+            // A move that the catalog does not know will not be led to its end.
+            let is_known = moves.iter().any(|moving| moving.partition == row.id);
+            let state = if is_known { row.state } else { at_rest(row.state) };
+            let mut partition = Partition { epoch, state, ..row.clone() };
             // A catalog that lost its memory may have given the number away again.
             if !operation.removes.contains(&row.id) && draft.view().entry(row.id).await.is_ok() {
                 partition.id = draft.new_partition_id();

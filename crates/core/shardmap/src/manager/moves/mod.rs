@@ -157,7 +157,7 @@ fn replace(operation: &mut Operation, before: &Partition, after: Partition, lock
 }
 
 /// The state of a partition that is not on its way.
-fn at_rest(state: PartitionState) -> PartitionState {
+pub(crate) fn at_rest(state: PartitionState) -> PartitionState {
     if state.is_moving() { PartitionState::Online } else { state }
 }
 

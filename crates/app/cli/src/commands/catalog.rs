@@ -1,0 +1,41 @@
+//! `lazuli catalog rebuild`: makes a catalog that is lost again from what the shards know.
+
+use lazuli_server::rebuild;
+use serde_json::Value;
+
+use crate::args::{CatalogCommand, Target};
+use crate::client;
+use crate::failure::{Failure, Result};
+use crate::output::{self, cell, rows};
+
+pub(crate) fn run(command: CatalogCommand) -> Result<()> {
+    let CatalogCommand::Rebuild { accept, target } = command;
+    let found = rebuild::offline(&client::settings(&target)?, accept)?;
+    print(&found, &target, accept);
+    match found["differences_left"].as_u64().unwrap_or(0) {
+        0 => Ok(()),
+        left => Err(Failure::failed(format!("{left} differences are left: see `lazuli fsck`"))),
+    }
+}
+
+fn print(found: &Value, target: &Target, accept: bool) {
+    if target.json {
+        output::json(found);
+        return;
+    }
+    let columns = ["name", "folder", "partitions", "start"];
+    output::table(&columns, &rows(&found["shards"], &columns));
+    for problem in found["problems"].as_array().into_iter().flatten() {
+        output::line(&format!("- {}", cell(problem)));
+    }
+    let [maps, partitions, accounts] =
+        ["maps", "partitions", "accounts"].map(|field| cell(&found[field]));
+    let held = format!("{maps} maps with {partitions} partitions, and {accounts} accounts");
+    if accept {
+        output::line(&format!("made a catalog of {held}"));
+    } else {
+        output::line(&format!("A catalog made of these shards would hold {held}."));
+        output::line("Finished jobs and reference data of the old one are lost with it.");
+        output::line("`lazuli catalog rebuild --accept` makes it.");
+    }
+}
