@@ -189,7 +189,8 @@ async fn the_middle_of_very_many_shardlets_counts_what_lies_outside_of_the_store
     let mut heavy = Vec::new();
     for n in (KEYS / 10 * 9..KEYS).step_by(10) {
         let row = ItemKey::new(container.id, Space::MARKS, &route(&container, &key(n)), b"");
-        let item = Item { version: Lsn(1), expires_ms: None, payload: vec![0; 100].into() };
+        let payload = vec![0; 100].into();
+        let item = Item { version: Lsn(1), expires_ms: None, written_ms: None, payload };
         heavy.push((row.bytes().clone(), item.encode()));
     }
     store.ingest(vec![], heavy).await.unwrap();

@@ -29,7 +29,6 @@ use rows::{
 };
 
 pub use rows::SHARD_FORMAT;
-use values::wrong_shard;
 pub use values::{Access, Arrival, Arrived, Garbage, Held, Identity, LocalChange};
 
 /// How often one change is tried while other processes or a faltering store come in between.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use lazuli_env::Id;
-use lazuli_store::{Error, KeyRange};
+use lazuli_store::KeyRange;
 
 use crate::record::record_fields;
 use crate::{Container, ContainerId, Epoch, Partition, PartitionId, ShardId};
@@ -84,9 +84,3 @@ pub struct LocalChange {
 record_fields!(Garbage { id, shard, container, routes });
 record_fields!(Arrival { number, epoch, shard, container, partition, routes });
 record_fields!(Arrived { shard, number, epoch });
-
-pub(super) fn wrong_shard(found: Identity, meant: Identity) -> Error {
-    let name = |it: Identity| format!("shard {} of catalog {}", it.shard, it.catalog);
-    let message = format!("the store is {}, not {}", name(found), name(meant));
-    Error::precondition("wrong-shard", message)
-}
