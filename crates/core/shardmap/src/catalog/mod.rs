@@ -15,6 +15,7 @@ mod rows;
 mod source;
 mod view;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lazuli_env::{Env, Id};
@@ -43,6 +44,8 @@ pub struct Catalog {
     changing: tokio::sync::Mutex<u64>,
     /// Held while records are written, likewise.
     recording: tokio::sync::Mutex<u64>,
+    /// The highest version that was seen: there is none below it any more.
+    known: AtomicU64,
     /// How many containers there were at the version at which they were last counted.
     counted: Mutex<Option<(u64, usize)>>,
 }
@@ -95,6 +98,7 @@ impl Catalog {
             id: identity.id,
             changing: tokio::sync::Mutex::new(version),
             recording: tokio::sync::Mutex::new(records),
+            known: AtomicU64::new(version),
             counted: Mutex::default(),
         })
     }
@@ -110,7 +114,24 @@ impl Catalog {
 
     /// Grows with every change.
     pub async fn version(&self) -> Result<u64> {
-        newest(&*self.snapshot(), keys::HEAD).await
+        self.version_in(&*self.snapshot()).await
+    }
+
+    /// The version of the catalog that a snapshot shows. Heads below the highest version that was ever seen here are not
+    /// looked at: a store may have to step over all of them, though they are deleted.
+    async fn version_in(&self, snapshot: &dyn Reader) -> Result<u64> {
+        let known = self.known.load(Ordering::Relaxed);
+        let end = KeyRange::prefix(keys::space(keys::HEAD)).end;
+        let range = KeyRange::new(keys::numbered(keys::HEAD, known), end);
+        let page = snapshot.scan(&range, Direction::Backward, PageLimit::items(1)).await?;
+        match page.items.first().and_then(|(key, _)| keys::number_of(key)) {
+            Some(version) => {
+                self.known.fetch_max(version, Ordering::Relaxed);
+                Ok(version)
+            }
+            // The snapshot was taken before that version was made.
+            None => newest(snapshot, keys::HEAD).await,
+        }
     }
 
     pub async fn shard(&self, id: ShardId) -> Result<Shard> {
@@ -138,7 +159,7 @@ impl Catalog {
     /// How many containers there are. They are counted again only after the catalog has changed.
     pub async fn container_count(&self) -> Result<usize> {
         let snapshot = self.snapshot();
-        let version = newest(&*snapshot, keys::HEAD).await?;
+        let version = self.version_in(&*snapshot).await?;
         let counted = *self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, count)) = counted.filter(|(at, _)| *at == version) {
             return Ok(count);
@@ -231,6 +252,7 @@ impl Catalog {
             let made = draft.next_version();
             let Err(error) = draft.commit().await else {
                 *version = made;
+                self.known.fetch_max(made, Ordering::Relaxed);
                 return Ok(output);
             };
             if !matches!(error.kind(), Kind::Moved | Kind::Unavailable { .. }) {

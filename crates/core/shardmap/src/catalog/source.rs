@@ -7,7 +7,7 @@ use lazuli_env::BoxFuture;
 use lazuli_store::{KeyRange, Result};
 
 use super::rows::{Head, LogRow};
-use super::{Catalog, View, keys, newest};
+use super::{Catalog, View, keys};
 use crate::source::{MapDelta, MapSource};
 use crate::{Container, ContainerId, Partition};
 
@@ -25,7 +25,7 @@ impl MapSource for Catalog {
             let snapshot = self.snapshot();
             let view = View::of(&*snapshot);
             view.container(id).await?;
-            let version = newest(&*snapshot, keys::HEAD).await?;
+            let version = self.version_in(&*snapshot).await?;
             let entries = view.entries(id, &KeyRange::all(), usize::MAX).await?;
             Ok((version, entries.into_iter().map(|entry| entry.partition).collect()))
         })
@@ -36,7 +36,7 @@ impl MapSource for Catalog {
             let snapshot = self.snapshot();
             let view = View::of(&*snapshot);
             view.container(id).await?;
-            let newest = newest(&*snapshot, keys::HEAD).await?;
+            let newest = self.version_in(&*snapshot).await?;
             let head: Option<Head> = view.row(&keys::numbered(keys::HEAD, newest)).await?;
             if version > newest || head.is_none_or(|head| version + 1 < head.log_from) {
                 return Ok(MapDelta::Reload);

@@ -24,8 +24,8 @@ use crate::record::{decode, encode};
 use crate::{Epoch, Partition, PartitionId, PartitionState};
 use rows::{
     HeadRow, IdentityRow, Rows, applied_key, arrival_key, arrival_writes, forget_applied,
-    forget_garbage, garbage_key, head_key, identity_key, progress_key, read_head, read_identity,
-    read_rows, row_key, scan_all, wrong_shard,
+    forget_garbage, garbage_key, head_key, identity_key, progress_key, read_head, read_head_at,
+    read_identity, read_rows, row_key, scan_all, wrong_shard,
 };
 
 pub use rows::SHARD_FORMAT;
@@ -220,7 +220,8 @@ impl LocalMap {
             }
             begun => begun?,
         };
-        let (_, head) = read_head(&*txn).await?;
+        // The guard is the row itself. To look for it by a scan would step over all heads that were deleted before it.
+        let head = read_head_at(&*txn, *version).await?;
         if change.operation < head.finished_below {
             let message = format!("operation {} was finished long ago", change.operation);
             return Err(Error::precondition("operation-stale", message));

@@ -110,6 +110,12 @@ pub(super) async fn read_head(reader: &dyn Reader) -> Result<(u64, HeadRow)> {
     Ok((u64::from_be_bytes(*version), decode(row)?))
 }
 
+/// The row of the head at this version, which is a guard of the transaction.
+pub(super) async fn read_head_at(reader: &dyn Reader, version: u64) -> Result<HeadRow> {
+    let gone = || Error::moved("the local map has changed meanwhile");
+    decode(reader.get(&head_key(version)).await?.ok_or_else(gone)?)
+}
+
 pub(super) async fn read_rows(reader: &dyn Reader) -> Result<Rows> {
     let rows = scan_all(reader, Space::LOCAL_MAP).await?;
     // The rows come in the order of ids, so the tree is built from below, at once.
