@@ -138,7 +138,7 @@ fn an_import_of_csv_that_was_interrupted_before_its_first_entity_goes_on() {
     assert!(done.status.success(), "{}", stderr(&done));
     let url = server.endpoint("tables");
     let work = serde_json::json!({
-        "import": format!("{url}/devstoreaccount1"), "account": "devstoreaccount1",
+        "import": format!("http://{url}/devstoreaccount1"), "account": "devstoreaccount1",
         "table": "things", "format": "csv", "mode": "replace",
     });
     let at = serde_json::json!({ "offset": 0, "line": 1, "written": 0, "skipped": 0 });

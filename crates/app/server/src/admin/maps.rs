@@ -213,7 +213,8 @@ pub(super) fn show_bound(container: &Container, bound: &[u8]) -> String {
     container.kind.print(&container.key, bound)
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes in hexadecimal.
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 

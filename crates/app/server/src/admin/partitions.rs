@@ -12,7 +12,7 @@ use lazuli_shardmap::{
 };
 use serde_json::{Value, json};
 
-use super::maps::{show_bounds, state_name};
+use super::maps::{hex, show_bounds, state_name};
 use super::refusal::{Refusal, Result};
 use super::request::PartitionChange;
 use super::shards;
@@ -239,6 +239,8 @@ fn show(container: &Container, partition: &Partition) -> Value {
         "map": container.name,
         "from": from,
         "to": to,
+        "from_route": hex(&partition.routes.start),
+        "to_route": partition.routes.end.as_ref().map(|end| hex(end)),
         "epoch": partition.epoch.0,
         "state": state_name(partition.state),
     })
