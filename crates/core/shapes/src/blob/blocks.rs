@@ -94,7 +94,7 @@ impl PutBlock {
         let row = shardlet.row().await?.filter(|it| !it.is_expired(now_ms));
         let found = row.as_ref().filter(|it| it.is_committed);
         let conditions = Conditions::leased(self.lease_id.clone());
-        let facts = found.map(|it| Facts::of(it));
+        let facts = found.map(Facts::of);
         conditions.check_write(facts, found.map(|it| &it.lease), now_ms)?;
         if let Some(found) = found {
             found.check_kind(BlobKind::Block)?;

@@ -141,7 +141,7 @@ impl Shardlet<'_, '_> {
         let row = self.row().await?;
         let now_ms = self.now_ms();
         let found = row.as_ref().filter(|it| it.is_committed && !it.is_expired(now_ms));
-        let facts = found.map(|it| Facts::of(it));
+        let facts = found.map(Facts::of);
         conditions.check_write(facts, found.map(|it| &it.lease), now_ms)?;
         if let Some(found) = found {
             if found.kind != kind {
