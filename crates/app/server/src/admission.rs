@@ -77,7 +77,8 @@ impl From<Error> for Down {
 impl Host {
     /// Opens all shards of the catalog, and begins the start. Those that fail are down, and logged. `highest_start` is the
     /// highest one that was seen elsewhere.
-    pub(crate) async fn open_all(&self, highest_start: u64) -> Result<()> {
+    /// Answers why the catalog is an older copy, if a shard says so.
+    pub(crate) async fn open_all(&self, highest_start: u64) -> Result<Option<Doubt>> {
         let shards = self.engine.manager().catalog().shards().await?;
         let (mut candidates, mut highest) = (Vec::new(), highest_start);
         for shard in &shards {
@@ -87,12 +88,10 @@ impl Host {
             candidates.push(candidate);
         }
         self.lineage.begin(highest).await?;
-        let is_catalog_older = |it: &std::result::Result<Candidate, Down>| {
-            let doubt = it.as_ref().ok().and_then(|it| it.looked.doubt);
-            doubt.is_some_and(|doubt| doubt.is_about_catalog())
-        };
+        let doubts = candidates.iter().flatten().filter_map(|it| it.looked.doubt);
+        let older_catalog = doubts.into_iter().find(Doubt::is_about_catalog);
         // A catalog that is older than its shards does not know which of them were removed.
-        if !candidates.iter().any(is_catalog_older) {
+        if older_catalog.is_none() {
             self.finish_removals(&shards);
             self.delete_removed();
         }
@@ -103,7 +102,7 @@ impl Host {
                 tracing::error!(shard = shard.name, %error, "a shard is down");
             }
         }
-        Ok(())
+        Ok(older_catalog)
     }
 
     /// Has the catalog remember that it was found to be older than these shards: it is used all the same, for others.

@@ -64,13 +64,16 @@ impl Closed {
         of_seal.max(self.look.last_generation >> GENERATION_BITS)
     }
 
-    /// Opens the folder for this start.
+    /// Opens the folder for this start. A catalog that is an older copy says nothing about the folder, and must not be
+    /// the one that the folder was last used with.
     pub(crate) async fn open(
         self,
         durability: Durability,
         lineage: &Lineage,
+        older_catalog: Option<Doubt>,
     ) -> Result<BlockFolder> {
-        let Self { root, look, looked } = self;
+        let Self { root, look, mut looked } = self;
+        looked.doubt = looked.doubt.or(older_catalog);
         let first = (lineage.start()?.number << GENERATION_BITS) + 1;
         let files = run(move || BlockFiles::open_from(&root, durability, first)).await?;
         // Files of a folder that had no seal yet count as well.

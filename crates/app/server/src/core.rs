@@ -51,8 +51,9 @@ impl Core {
         }
         let host = Arc::new(Host::new(folder.shards(), store_settings, engine.clone(), catalog));
         let closed = Closed::look(folder.blocks(), &host.lineage).await?;
-        host.open_all(closed.highest_start()).await?;
-        let folder = Arc::new(closed.open(block_durability(settings), &host.lineage).await?);
+        let older_catalog = host.open_all(closed.highest_start()).await?;
+        let durability = block_durability(settings);
+        let folder = Arc::new(closed.open(durability, &host.lineage, older_catalog).await?);
         let files = folder.files().clone();
         let blobs = Blobs::new(engine.clone(), Arc::new(files.clone()));
         Ok(Self { host, engine, files, folder, blobs, _behind: behind })

@@ -317,7 +317,8 @@ async fn fill(
     if !records.is_empty() {
         manager.catalog().write_records(&records).await?;
     }
-    let blocks = blocks.open(lazuli_store_blocks::Durability::Synced, &host.lineage).await?;
+    let durability = lazuli_store_blocks::Durability::Synced;
+    let blocks = blocks.open(durability, &host.lineage, None).await?;
     blocks.accept(&host.lineage).await?;
     host.close_all(&blocks).await;
     Ok(left)

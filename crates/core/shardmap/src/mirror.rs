@@ -4,6 +4,7 @@
 //! more rarely, and the records of accounts and services, is copied a few seconds later, to all shards.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -132,8 +133,8 @@ impl Manager {
         let (mut known, mut wanted) = (BTreeMap::new(), BTreeMap::new());
         for partition in partitions {
             let (id, place) = (partition.container, container_key(partition.id));
-            if !known.contains_key(&id) {
-                known.insert(id, self.catalog().container(id).await.ok().map(|it| encode(&it)));
+            if let Entry::Vacant(unread) = known.entry(id) {
+                unread.insert(self.catalog().container(id).await.ok().map(|it| encode(&it)));
             }
             // A container that is being deleted stays as the shard knows it.
             let row = known.get(&id).cloned().flatten().or_else(|| found.get(&place).cloned());

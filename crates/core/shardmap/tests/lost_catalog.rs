@@ -54,7 +54,10 @@ async fn lived() -> World {
 
 async fn copies(world: &World, shard: ShardId) -> Copies {
     let store: Arc<dyn Store> = Arc::new(world.disks.shard(shard));
-    mirror::read(&store).await.unwrap()
+    let mut copies = mirror::read(&store).await.unwrap();
+    // Maps grow in version with every change of their partitions, which no copy follows.
+    copies.containers.values_mut().for_each(|it| it.version = 0);
+    copies
 }
 
 /// What clients need to know of every partition.
@@ -103,8 +106,8 @@ async fn a_lost_catalog_is_made_again() {
     for shard in [ONE, TWO] {
         assert_eq!(again.manager.rebuild_catalog(shard).await.unwrap(), []);
     }
-    again.check().await;
     assert!(again.manager.reconcile().await.unwrap().is_clean());
+    again.check().await;
 
     let after = partitions(&again).await;
     assert_eq!(after.keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
