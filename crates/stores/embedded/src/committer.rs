@@ -29,11 +29,6 @@ use crate::watch::Watch;
 
 /// A group ends before the commit that would take it over this size, so that none waits long for others.
 const GROUP_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// The engine halts writers at 4 memtables that wait to be written out, and at 30 runs of tables that wait to be merged,
-/// and does not notice there if its workers have failed. Waiting below that, and looking, keeps a failure from becoming
-/// a hang.
-const SEALED_MEMTABLES_MAX: usize = 3;
-const RUNS_MAX: usize = 28;
 const STALL_LOOK_MS: u64 = 5;
 /// After so many snapshots that were closed the engine looks which old tables nobody reads any more.
 const SNAPSHOTS_PER_LOOK: usize = 10_000;
@@ -339,7 +334,7 @@ impl Committer {
         self.guards.learn(guards, |guard| keyspaces.of(guard).contains_key(guard))?;
         let runs = keyspaces.all().map(|(keyspace, _)| keyspace.tree.l0_run_count());
         keyspaces.hurry.set(runs.iter().any(|runs| *runs > RUNS_RESTING_MAX));
-        while self.is_behind() {
+        while self.state.keyspaces.are_behind() {
             self.state.check_engine()?;
             if self.state.is_still {
                 // There are no workers to wait for, and merges have to wait.
@@ -350,7 +345,7 @@ impl Committer {
         Ok(())
     }
 
-    /// Puts full memtables in the line of those that wait to be written out, where [`Self::is_behind`] sees them.
+    /// Puts full memtables in the line of those that wait to be written out, where `Keyspaces::are_behind` sees them.
     ///
     /// The engine leaves this to its worker and asks it with every batch. While that one merges, memtable and journal
     /// would grow without bound, and a thousand such requests fill its line, in which it then waits for itself.
@@ -363,13 +358,6 @@ impl Committer {
         self.sealed.keep(keyspace.tree.active_memtable());
         keyspace.rotate_memtable().map_err(|error| self.state.fail(&error))?;
         if self.state.is_still { self.state.flush_here(keyspace) } else { Ok(()) }
-    }
-
-    fn is_behind(&self) -> bool {
-        self.state.keyspaces.all().iter().any(|(keyspace, _)| {
-            keyspace.sealed_memtable_count() >= SEALED_MEMTABLES_MAX
-                || keyspace.tree.l0_run_count() >= RUNS_MAX
-        })
     }
 
     /// Writes a batch and shows it to readers. Any error here leaves it unknown what is on disk, so the engine

@@ -37,6 +37,12 @@ pub(crate) type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 const OWN_BOUNDS: Bounds<'static> = (Bound::Unbounded, Bound::Excluded(DATA_START));
 const DATA_BOUNDS: Bounds<'static> = (Bound::Included(DATA_START), Bound::Unbounded);
 
+/// The engine halts writers at 4 memtables that wait to be written out, and at 30 runs of tables that wait to be merged,
+/// and does not notice there if its workers have failed. Waiting below that, and looking, keeps a failure from becoming
+/// a hang.
+const SEALED_MEMTABLES_MAX: usize = 3;
+const RUNS_MAX: usize = 28;
+
 /// What a shard keeps about itself is little beside its data: its memtable gets this part of the bytes of the other.
 const OWN_MEMTABLE_PART: u64 = 4;
 
@@ -64,6 +70,14 @@ impl Keyspaces {
             memtable.size() > *bytes
         });
         full.map(|(keyspace, _)| keyspace)
+    }
+
+    /// Whether the workers are so far behind that the next batch should wait for them.
+    pub(crate) fn are_behind(&self) -> bool {
+        self.all().iter().any(|(keyspace, _)| {
+            keyspace.sealed_memtable_count() >= SEALED_MEMTABLES_MAX
+                || keyspace.tree.l0_run_count() >= RUNS_MAX
+        })
     }
 
     /// Both, with the bounds of callers' keys in them, in the order of keys.

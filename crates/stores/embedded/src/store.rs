@@ -58,6 +58,8 @@ impl EmbeddedStore {
         let recovery = opened.recovery.clone();
         let room = Room::new(&layout, settings);
         let slot = Arc::new(Slot::new(opened.state.clone(), room, lock));
+        // Whoever asks how many commits are on disk may do so before the committer's thread runs.
+        slot.note_batches(opened.last.number, opened.last.number);
         let queue = Arc::new(Queue::new());
         let settings = settings.clone();
         let mender = Mender { slot: slot.clone(), queue: queue.clone(), layout, settings };

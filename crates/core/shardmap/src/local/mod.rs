@@ -9,6 +9,7 @@
 //! from then on. So a coordinator that was paused and wakes up late does no harm.
 
 mod count;
+mod garbage;
 mod rows;
 mod values;
 
@@ -18,14 +19,13 @@ use std::sync::{Arc, PoisonError, RwLock};
 use bytes::Bytes;
 use lazuli_store::{Error, Kind, Result, Store, Write};
 
-use crate::layout::Space;
 use crate::mirror;
-use crate::record::{decode, encode};
+use crate::record::encode;
 use crate::{Epoch, Partition, PartitionId, PartitionState};
 use rows::{
     HeadRow, IdentityRow, Rows, applied_key, arrival_key, arrival_writes, forget_applied,
-    forget_garbage, garbage_key, head_key, identity_key, progress_key, read_head, read_head_at,
-    read_identity, read_rows, row_key, scan_all, wrong_shard,
+    forget_garbage, head_key, identity_key, progress_key, read_head, read_head_at, read_identity,
+    read_rows, row_key, wrong_shard,
 };
 
 pub use rows::SHARD_FORMAT;
@@ -253,31 +253,6 @@ impl LocalMap {
         let mut version = self.changing.lock().await;
         if self.is_unknown() {
             *version = self.load().await?;
-        }
-        Ok(())
-    }
-
-    /// What is to be deleted here.
-    pub async fn garbage(&self) -> Result<Vec<Garbage>> {
-        let items = scan_all(&*self.store.snapshot(), Space::GARBAGE).await?;
-        items.into_iter().map(|(_, row)| decode(row)).collect()
-    }
-
-    /// The key that must exist when a slice of this garbage is deleted, so that nobody deletes what came after it.
-    pub fn garbage_guard(id: u64) -> Bytes {
-        garbage_key(id)
-    }
-
-    /// Says that this garbage is deleted. Again is fine.
-    pub async fn garbage_done(&self, id: u64) -> Result<()> {
-        let key = Self::garbage_guard(id);
-        let mut tries = 1;
-        while self.store.snapshot().get(&key).await?.is_some() {
-            let txn = self.store.begin(vec![]).await?;
-            match txn.commit(vec![Write::Delete(key.clone())]).await {
-                Err(error) if may_have_happened(&error) && tries < APPLY_TRIES_MAX => tries += 1,
-                result => return result,
-            }
         }
         Ok(())
     }
