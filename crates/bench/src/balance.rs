@@ -234,7 +234,7 @@ fn measure(tables: SocketAddr, admin: SocketAddr, size: Size) -> Result<Report> 
     std::thread::sleep(size.before);
     moving.store(true, Ordering::Relaxed);
     let began = Instant::now();
-    let mut state = admin.json("POST", "/v1/rebalance", &json!({}))?;
+    let mut state = admin.json("POST", "/v1/rebalance", &Value::Null)?;
     while !state["running"].is_null() {
         if began.elapsed() > PATIENCE {
             return Err(failed(format_args!("not even after {PATIENCE:?}: {state}")));

@@ -46,6 +46,15 @@ fn health(server: &Server) -> (u16, String) {
     ask(&server.endpoint("admin"), "GET", "/healthz", &[], "")
 }
 
+/// What is logged comes a moment after what clients are told.
+fn wait_for_log(server: &Server, words: &str) {
+    let began = Instant::now();
+    while !server.log().contains(words) {
+        assert!(began.elapsed() < BACK_MAX, "{}", server.log());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 #[test]
 fn a_disk_that_takes_no_writes_stops_writes_alone_and_everybody_is_told_why() {
     if std::env::var_os(INSIDE).is_none() {
@@ -87,7 +96,7 @@ fn a_disk_that_takes_no_writes_stops_writes_alone_and_everybody_is_told_why() {
     let metrics = ask(&server.endpoint("admin"), "GET", "/metrics", &[], "").1;
     let sample = r#"lazuli_store_health{store="shard-0001",state="failed"} 1"#;
     assert!(metrics.contains(sample), "{metrics}");
-    assert!(server.log().contains("a store takes no writes"), "{}", server.log());
+    wait_for_log(&server, "a store takes no writes");
 
     limit_files(&server, None);
     let began = Instant::now();
@@ -97,8 +106,5 @@ fn a_disk_that_takes_no_writes_stops_writes_alone_and_everybody_is_told_why() {
     }
     assert_eq!(count(&server), ENTITIES + 1);
     assert_eq!(health(&server), (200, "ok\n".to_owned()));
-    while !server.log().contains("a store takes everything again") {
-        assert!(began.elapsed() < BACK_MAX, "{}", server.log());
-        std::thread::yield_now();
-    }
+    wait_for_log(&server, "a store takes everything again");
 }
