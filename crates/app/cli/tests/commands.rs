@@ -469,3 +469,31 @@ fn the_bytes_of_blobs_count_and_cut_where_people_read_it() {
     let overview: Value = serde_json::from_str(&body).unwrap();
     assert!(overview["shards"][0]["bytes"].as_u64().unwrap() > 4_000_000, "{overview}");
 }
+
+#[test]
+fn the_hottest_keys_are_shown_with_bounds_that_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let created = server.tables(PUBLISHED_KEY, "POST", TABLES, r#"{"TableName":"heat"}"#);
+    assert_eq!(created.0, 201, "{}", created.1);
+    let insert = |key: &str, row: u64| {
+        let entity = format!(r#"{{"PartitionKey":"{key}","RowKey":"{row}"}}"#);
+        let path = "/devstoreaccount1/heat";
+        assert_eq!(server.tables(PUBLISHED_KEY, "POST", path, &entity).0, 201);
+    };
+    // More keys than are watched, so that some take the places of others, and with it their counts.
+    for n in 0..40 {
+        insert(&format!("cold-{n:02}"), 0);
+        insert("hot", n);
+    }
+    let listed = server.json(&["partition", "list"]);
+    let hottest = listed["partitions"][0]["hottest"].as_array().unwrap();
+    assert_eq!(hottest[0]["key"], "hot");
+    for one in hottest {
+        let asked = if one["key"] == "hot" { 40 } else { 1 };
+        let (least, most) = (one["at_least"].as_u64().unwrap(), one["at_most"].as_u64().unwrap());
+        assert!(least <= asked && asked <= most, "{one}");
+        assert!(one.get("requests").is_none(), "a bound is no count: {one}");
+    }
+    assert!(hottest.iter().any(|one| one["at_least"] != one["at_most"]), "{hottest:?}");
+}
