@@ -62,3 +62,10 @@ fn a_move_that_was_called_off_ends_when_what_it_copied_is_gone() {
 fn a_fence_that_stood_in_vain_is_not_set_again_and_again() {
     holds("stops_transactions", 1_000_506);
 }
+
+/// A leader that had been relieved took its fence down, was told the move as it was by then, and went on under the job
+/// epoch of the new leader: two of them brought rows over at the same time, and what they counted was wrong.
+#[test]
+fn who_takes_a_fence_down_does_not_take_the_lead() {
+    holds("map_changes_drains", 21_001_874);
+}

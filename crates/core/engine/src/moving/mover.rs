@@ -189,7 +189,12 @@ impl<'a> Mover<'a> {
     async fn reopen(&mut self) -> Result<()> {
         let (manager, number) = (self.engine.manager.clone(), self.moving.number);
         let open = self.engine.to_the_end(async move { manager.reopen_move(number).await });
-        self.moving = open.await?;
+        let open = open.await?;
+        // Anybody may take a fence down, also of a move that another engine leads by now. Its job epoch is not ours to use.
+        if open.epoch != self.moving.epoch {
+            return Err(taken());
+        }
+        self.moving = open;
         self.engine.moves.counters.reopened.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
