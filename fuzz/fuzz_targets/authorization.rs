@@ -1,4 +1,4 @@
 //! The header of shared keys.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| lazuli_http::fuzzing::authorization(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| lazuli_azure::fuzzing::authorization(data));

@@ -1,4 +1,4 @@
 //! The JSON of entities.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| lazuli_http::fuzzing::entity(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| lazuli_azure::fuzzing::entity(data));

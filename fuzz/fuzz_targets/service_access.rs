@@ -1,4 +1,4 @@
 //! Shared access signatures for one resource.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| lazuli_http::fuzzing::service_access(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| lazuli_azure::fuzzing::service_access(data));

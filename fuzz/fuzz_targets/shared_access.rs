@@ -1,4 +1,4 @@
 //! The parameters of shared access signatures.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| lazuli_http::fuzzing::shared_access(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| lazuli_azure::fuzzing::shared_access(data));

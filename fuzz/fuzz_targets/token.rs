@@ -1,4 +1,4 @@
 //! Bearer tokens.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| lazuli_http::fuzzing::token(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| lazuli_azure::fuzzing::token(data));

@@ -101,13 +101,13 @@ test("a partition is moved to another shard, and the job is watched to its end",
   assert.equal(rows.partitions.find((one) => one.id === hot.id).shard, "shard-0002");
 });
 
-test("a job is paused, goes on, and is called off on its page", async () => {
+test("a job is paused, continues, and is cancelled on its page", async () => {
   const { page } = browser;
   const { partitions } = await admin("GET", `/v1/partitions?map=${encodeURIComponent(MAP)}`);
   const largest = partitions
     .filter((one) => one.shard !== "shard-0002")
     .reduce((one, other) => (other.bytes > one.bytes ? other : one));
-  // So slow that it lasts until it is called off.
+  // So slow that it lasts until it is cancelled.
   const slow = { to: "shard-0002", bytes_per_second: 2_500 };
   const { job } = await admin("POST", `/v1/partitions/${largest.id}/move`, slow);
   await page.goto(`${portal}/jobs`);
@@ -115,9 +115,9 @@ test("a job is paused, goes on, and is called off on its page", async () => {
   await page.getByRole("button", { name: `Pause job ${job}` }).click();
   await page.getByText(`Job ${job} is paused.`).waitFor();
   await page.getByRole("button", { name: `Resume job ${job}` }).click();
-  await page.getByText(`Job ${job} goes on.`).waitFor();
+  await page.getByText(`Job ${job} continues.`).waitFor();
   await page.getByRole("button", { name: `Cancel job ${job}` }).click();
-  await page.getByText(`Job ${job} is being called off.`).waitFor();
+  await page.getByText(`Job ${job} is being cancelled.`).waitFor();
   await page.locator(`tr[data-job="${job}"]`, { hasText: "cancelled" }).waitFor();
 });
 

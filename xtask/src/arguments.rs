@@ -1,4 +1,4 @@
-//! Command line words, taken one option at a time; what nobody took is an error.
+//! Command line words, taken one option at a time; a word that no command takes is an error.
 
 use crate::{Failure, Result};
 

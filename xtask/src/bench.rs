@@ -1,36 +1,37 @@
 //! `cargo xtask bench`: the benchmarks, in release mode. Each knows its own bounds and fails when it misses one.
 
 use crate::arguments::Arguments;
-use crate::workspace::{Workspace, cargo};
+use crate::workspace::cargo;
 use crate::{Failure, Result, process};
 
-const PACKAGE: &str = "lazuli-bench";
-
-/// The load generator of `cargo xtask bench-compare`, which lives beside the benchmarks.
-const NOT_HERE: &str = "compare";
+/// The benchmarks: a name, the program that has it, and the program's argument. The one of memory has a program of its own,
+/// because it measures another allocator.
+const BENCHMARKS: &[(&str, &str, &[&str])] = &[
+    ("balance", "bench", &["balance"]),
+    ("blocks", "bench", &["blocks"]),
+    ("history", "bench", &["history"]),
+    ("many", "bench", &["many"]),
+    ("moving", "bench", &["moving"]),
+    ("queues", "bench", &["queues"]),
+    ("shardmap", "shardmap", &[]),
+    ("store", "bench", &["store"]),
+];
 
 pub(crate) fn run(mut arguments: Arguments) -> Result {
     let only = arguments.word();
     arguments.finish()?;
-    let workspace = Workspace::load()?;
-    let programs = workspace
-        .targets("bin")
-        .into_iter()
-        .filter(|(package, target)| package.name == PACKAGE && target.name != NOT_HERE);
-    let names: Vec<&str> = programs.map(|(_, target)| target.name.as_str()).collect();
-    let chosen: Vec<&str> = match &only {
-        None => names.clone(),
-        Some(only) => names.iter().copied().filter(|name| name == only).collect(),
-    };
+    let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
+    let chosen: Vec<_> = BENCHMARKS.iter().filter(|(name, ..)| wanted(name)).collect();
     if chosen.is_empty() {
+        let names: Vec<&str> = BENCHMARKS.iter().map(|(name, ..)| *name).collect();
         return Err(Failure::Usage(format!("the benchmarks are: {}", names.join(", "))));
     }
     let mut missed = Vec::new();
-    for name in chosen {
+    for (name, program, words) in chosen {
         println!("\n=== bench {name}");
-        let words = ["run", "--release", "--locked", "--package", PACKAGE, "--bin", name];
-        if process::run(cargo().args(words)).is_err() {
-            missed.push(name);
+        let run = ["run", "--release", "--locked", "--package", "lazuli-bench", "--bin", program];
+        if process::run(cargo().args(run).arg("--").args(*words)).is_err() {
+            missed.push(*name);
         }
     }
     if missed.is_empty() {

@@ -14,7 +14,7 @@ use crate::{Result, conformance, process, python};
 const FOLDER: &str = "tests/chaos";
 const PROGRAM: &str = "chaos.py";
 
-/// How long it takes when nobody says, in seconds.
+/// The seconds of a run without `--seconds` and `--minutes`.
 const SECONDS: u64 = 600;
 
 /// What happens to the server beside changes of its map.

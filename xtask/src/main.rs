@@ -14,6 +14,7 @@ mod crash;
 mod debian;
 mod emulator;
 mod fuzz;
+mod mutants;
 mod node;
 mod portal;
 mod process;
@@ -56,14 +57,14 @@ struct Command {
 const COMMANDS: &[Command] = &[
     Command {
         name: "test",
-        usage: "[--only STEP] [--list]",
+        usage: "[--only STEP] [--front FRONT] [--list]",
         what: "everything that CI runs, in order; stops at the first failure",
         run: steps::run,
     },
     Command {
         name: "tidy",
         usage: "",
-        what: "layers, sizes, names, leftovers, and what the documents point at",
+        what: "layers, sizes, names, and what the documents point at",
         run: tidy::run,
     },
     Command {
@@ -107,6 +108,12 @@ const COMMANDS: &[Command] = &[
         usage: "[--requests N] [--seed S]",
         what: "fuzzed requests: documented errors, no panic, memory flat, data sound",
         run: fuzz::run,
+    },
+    Command {
+        name: "mutants",
+        usage: "CRATE --sample N [--seed S]",
+        what: "faults put into a crate one at a time; fails if its tests and the simulator miss too many",
+        run: mutants::run,
     },
     Command {
         name: "bench",

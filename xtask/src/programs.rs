@@ -100,7 +100,7 @@ struct Rclone {
 
 impl Rclone {
     fn new(workspace: &Workspace, blobs: &str) -> Result<Self> {
-        let signature = Command::new(workspace.program("sas")?).output();
+        let signature = Command::new(workspace.program("trial")?).arg("sas").output();
         let signature = signature.map_err(|error| Failure::failed(format!("sas: {error}")))?;
         let signature = String::from_utf8_lossy(&signature.stdout);
         Ok(Self { url: format!("{blobs}/{ACCOUNT}?{}", signature.trim()) })

@@ -62,7 +62,7 @@ fn make(folder: &Path) -> Result {
     process::run(Command::new("python3").args(["-m", "venv"]).arg(folder))
 }
 
-/// Installs what is missing where nobody minds: in CI, as root. Elsewhere it is the owner's decision.
+/// Installs missing packages in CI and as root. Elsewhere that is the decision of the machine's owner.
 fn install_debian_package() -> Result {
     let in_ci = std::env::var_os("CI").is_some();
     let is_root = process::succeeds(Command::new("sh").args(["-c", "test \"$(id -u)\" = 0"]));

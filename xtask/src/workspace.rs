@@ -90,6 +90,11 @@ impl Workspace {
         Ok(self.target.join("debug/examples").join(name))
     }
 
+    /// Where cargo compiles to.
+    pub(crate) fn target(&self) -> &Path {
+        &self.target
+    }
+
     /// The package and name of every target of a kind.
     pub(crate) fn targets(&self, kind: &str) -> Vec<(&Package, &Target)> {
         let all = self

@@ -1,7 +1,7 @@
 //! From one shard to eight: how long the balancer takes until all are even, what it copies, and what writers see of it.
 //!
-//! A server in this process, asked over the wire: a table is filled on its only shard, seven are added, and the balancer is
-//! let loose while some connections insert without a break. Latency is measured before, and while it works.
+//! A server in this process, used over the wire: a table is filled on its only shard, seven shards are added, and the
+//! balancer runs while some connections insert. Latency is measured before, and while it works.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -11,11 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use lazuli_server::Server;
-use lazuli_server::settings::{Settings, Sources};
-use lazuli_store::{Error, Result};
+use lazuli_store::Result;
 use lazuli_trial::client::{Client, Request, transaction};
 use serde_json::{Value, json};
+
+use crate::figures::{Latency, failed, mebibytes, milliseconds, verdict};
+use crate::server::{Admin, BenchServer};
 
 /// How far from the mean any shard may be in the end.
 pub const BAND: f64 = 0.10;
@@ -47,18 +48,9 @@ const TABLE: &str = "things";
 const LOOK: Duration = Duration::from_millis(50);
 /// Longer than any run takes.
 const PATIENCE: Duration = Duration::from_secs(1_200);
-const TOKEN: &str = "a-token-for-one-benchmark";
 /// Only bytes count: those are the same in every run.
-const SETTINGS: &[(&str, &str)] = &[
-    ("balance-goals", "bytes=1"),
-    ("balance-floor-bytes", "64KiB"),
-    ("balance-merge-bytes", "0"),
-    ("table-port", "0"),
-    ("queue-port", "0"),
-    ("blob-port", "0"),
-    ("admin-port", "0"),
-    ("log-level", "error"),
-];
+const SETTINGS: &[(&str, &str)] =
+    &[("balance-goals", "bytes=1"), ("balance-floor-bytes", "64KiB"), ("balance-merge-bytes", "0")];
 
 #[derive(Clone, Debug, Default)]
 pub struct Report {
@@ -70,9 +62,9 @@ pub struct Report {
     pub moves: u64,
     /// What each shard carries in the end, as a multiple of the mean.
     pub levels: Vec<f64>,
-    /// Latencies of the writers before and while it worked, sorted.
-    pub before: Vec<Duration>,
-    pub during: Vec<Duration>,
+    /// Latencies of the writers before and while it worked.
+    pub before: Latency,
+    pub during: Latency,
     pub longest_pause: Duration,
 }
 
@@ -85,71 +77,32 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         let seconds = self.took.as_secs_f64();
-        let rate = mib(self.copied) / seconds.max(f64::MIN_POSITIVE);
-        writeln!(f, "one shard with {:.0} MiB to {SHARDS}: {seconds:.1} s", mib(self.bytes))?;
-        writeln!(f, "copied {:.0} MiB, {rate:.1} MiB/s", mib(self.copied))?;
+        let rate = mebibytes(self.copied) / seconds.max(f64::MIN_POSITIVE);
+        writeln!(f, "one shard with {:.0} MiB to {SHARDS}: {seconds:.1} s", mebibytes(self.bytes))?;
+        writeln!(f, "copied {:.0} MiB, {rate:.1} MiB/s", mebibytes(self.copied))?;
         let Self { plans, splits, moves, .. } = self;
         writeln!(f, "{plans} plans, {splits} splits, {moves} moves")?;
         let least = self.levels.iter().copied().fold(f64::INFINITY, f64::min);
         let most = self.levels.iter().copied().fold(0.0, f64::max);
-        let verdict = if self.is_met() { "ok" } else { "MISSED" };
+        let verdict = verdict(self.is_met());
         writeln!(
             f,
             "shards from {least:.3} to {most:.3} of the mean, {BAND} off at most {verdict}"
         )?;
-        for (name, all) in [("before", &self.before), ("during", &self.during)] {
-            let at = |percent: usize| {
-                let place = (all.len() * percent / 100).min(all.len().saturating_sub(1));
-                all.get(place).map_or(0.0, |latency| latency.as_secs_f64() * 1e3)
-            };
-            let (p50, p99, max) = (at(50), at(99), at(100));
-            let count = all.len();
+        for (name, latency) in [("before", self.before), ("during", self.during)] {
+            let [p50, p99, max] = [latency.p50, latency.p99, latency.longest].map(milliseconds);
+            let count = latency.count;
             writeln!(f, "inserts {name}: {count}, p50 {p50:.1} p99 {p99:.1} max {max:.1} ms")?;
         }
-        write!(f, "longest pause {:.1} ms", self.longest_pause.as_secs_f64() * 1e3)
-    }
-}
-
-fn failed(error: impl fmt::Display) -> Error {
-    Error::internal("bench", error)
-}
-
-/// The admin API.
-struct Admin(Client);
-
-impl Admin {
-    fn send(&mut self, method: &str, path: &str, body: &Value) -> Result<String> {
-        let body = if body.is_null() { String::new() } else { body.to_string() };
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\n\
-             content-length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        let answer = self.0.exchange(request.as_bytes()).map_err(failed)?;
-        match answer.status {
-            200 => Ok(answer.text()),
-            status => Err(failed(format_args!("{method} {path}: {status} {}", answer.text()))),
-        }
-    }
-
-    fn json(&mut self, method: &str, path: &str, body: &Value) -> Result<Value> {
-        serde_json::from_str(&self.send(method, path, body)?).map_err(failed)
-    }
-
-    /// One figure without labels.
-    fn metric(&mut self, name: &str) -> Result<f64> {
-        let page = self.send("GET", "/metrics", &Value::Null)?;
-        let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        line.and_then(|text| text.parse().ok()).ok_or_else(|| failed(format_args!("no {name}")))
+        write!(f, "longest pause {:.1} ms", milliseconds(self.longest_pause))
     }
 }
 
 fn entity(key: usize, row: &str, bytes: usize) -> Request {
     let mut entity = json!({ "PartitionKey": format!("key{key:05}"), "RowKey": row });
     entity["Text"] = json!("x".repeat(bytes));
-    Request::new("POST", &format!("/{TABLE}"), "", entity.to_string())
+    Request::tables("POST", &format!("/{TABLE}"), "", entity.to_string())
 }
 
 fn fill(address: SocketAddr, size: Size) -> Result<()> {
@@ -159,7 +112,7 @@ fn fill(address: SocketAddr, size: Size) -> Result<()> {
         let one = |row: usize| entity(key, &format!("{row:03}"), TEXT_BYTES);
         let entities: Vec<Request> = (0..size.entities).map(one).collect();
         let answer = client.send(transaction(&entities)).map_err(failed)?;
-        // Whatever went wrong stands inside of an answer that is fine.
+        // The status is always 202; the outcome is inside of the answer.
         if answer.status != 202 || !answer.text().contains("HTTP/1.1 204") {
             return Err(failed(format_args!("{} {}", answer.status, answer.text())));
         }
@@ -167,7 +120,7 @@ fn fill(address: SocketAddr, size: Size) -> Result<()> {
     Ok(())
 }
 
-/// Inserts until it is told to stop. Every answer must be good, the first time.
+/// Inserts until `stop` is set. Every request must succeed at the first attempt.
 fn write(
     address: SocketAddr,
     writer: usize,
@@ -197,26 +150,10 @@ fn write(
     })
 }
 
-fn settings(folder: &Path) -> Result<Settings> {
-    let data = folder.join("data").to_string_lossy().into_owned();
-    let flags = SETTINGS.iter().map(|(name, text)| (*name, (*text).to_owned()));
-    let sources = Sources {
-        flags: flags.chain([("data", data)]).collect(),
-        variables: [("LAZULI_ADMIN_TOKEN".to_owned(), TOKEN.to_owned())].into(),
-        file: None,
-        folder: folder.join("nothing"),
-    };
-    sources.texts().and_then(|texts| Settings::read(&texts)).map_err(failed)
-}
-
 /// Runs everything in `folder`, which must be on the disk that counts.
 pub async fn run(folder: &Path, size: Size) -> Result<Report> {
-    let server = Server::start(settings(folder)?).await.map_err(failed)?;
-    let address = |name: &str| {
-        let found = server.endpoints().iter().find(|endpoint| endpoint.name == name);
-        found.map(|endpoint| endpoint.address).ok_or_else(|| failed("no such endpoint"))
-    };
-    let (tables, admin) = (address("tables")?, address("admin")?);
+    let server = BenchServer::start(folder, SETTINGS).await?;
+    let (tables, admin) = (server.address("tables")?, server.address("admin")?);
     let measured = tokio::task::spawn_blocking(move || measure(tables, admin, size)).await;
     server.stop().await;
     measured.map_err(failed)?
@@ -224,7 +161,7 @@ pub async fn run(folder: &Path, size: Size) -> Result<Report> {
 
 fn measure(tables: SocketAddr, admin: SocketAddr, size: Size) -> Result<Report> {
     fill(tables, size)?;
-    let mut admin = Admin(Client::connect(admin).map_err(failed)?);
+    let mut admin = Admin::connect(admin)?;
     for number in 2..=SHARDS {
         admin.json("POST", "/v1/shards", &json!({ "name": format!("shard-{number}") }))?;
     }
@@ -249,18 +186,17 @@ fn measure(tables: SocketAddr, admin: SocketAddr, size: Size) -> Result<Report> 
         let its = writer.join().map_err(|_| failed("a writer panicked"))??;
         latencies.iter_mut().zip(its).for_each(|(all, its)| all.extend(its));
     }
-    latencies.iter_mut().for_each(|all| all.sort_unstable());
     if let Some(trouble) = state["trouble"].as_str() {
         return Err(failed(trouble));
     }
-    report(&mut admin, &state, took, latencies)
+    report(&mut admin, &state, took, latencies.map(Latency::of))
 }
 
 fn report(
     admin: &mut Admin,
     state: &Value,
     took: Duration,
-    [before, during]: [Vec<Duration>; 2],
+    [before, during]: [Latency; 2],
 ) -> Result<Report> {
     let plan = admin.json("GET", "/v1/rebalance/plan", &Value::Null)?;
     let shards = plan["shards"].as_array().into_iter().flatten();
@@ -291,6 +227,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let report = run(folder.path(), Size::TINY).await.unwrap();
         assert!(report.is_met() && report.moves >= 7, "{report}");
-        assert!(!report.before.is_empty() && !report.during.is_empty(), "{report}");
+        assert!(report.before.count > 0 && report.during.count > 0, "{report}");
     }
 }

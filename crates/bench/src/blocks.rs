@@ -1,5 +1,5 @@
 //! Block files against plain files on the same disk: made, written in pieces as they come from the network, and synced; or
-//! read in pieces. The two take turns, so that whatever else the machine does hits both.
+//! read in pieces. The two take turns, so that other load on the machine affects both.
 
 use std::fmt;
 use std::fs::File;
@@ -13,7 +13,7 @@ use lazuli_store::{Error, Result};
 use lazuli_store_blocks::{BlockFiles, Durability};
 use tokio::runtime::Runtime;
 
-use crate::figures::median;
+use crate::figures::{failed, mebibytes, median, runtime, verdict};
 
 /// Bytes per second are at least this share of what plain files give.
 pub const SHARE_LEAST: f64 = 0.75;
@@ -73,8 +73,8 @@ impl fmt::Display for Report {
         )?;
         for row in &self.rows {
             let [ours, plain] =
-                [&row.ours, &row.plain].map(|it| median(it.iter().copied()) / f64::from(1 << 20));
-            let verdict = if row.share() >= SHARE_LEAST { "ok" } else { "MISSED" };
+                [&row.ours, &row.plain].map(|it| mebibytes(median(it.iter().copied()) as u64));
+            let verdict = verdict(row.share() >= SHARE_LEAST);
             writeln!(
                 f,
                 "{:<32} {ours:>8.0} {plain:>8.0} {:>7.2} {verdict}",
@@ -88,9 +88,7 @@ impl fmt::Display for Report {
 
 /// Runs everything in `folder`, which must be on the disk that counts.
 pub fn run(folder: &Path, size: Size) -> Result<Report> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build();
-    let runtime = runtime.expect("a runtime needs two threads only");
+    let runtime = runtime()?;
     let mut report = Report::default();
     for (bytes, at_once) in CASES {
         let case = Case { bytes, at_once, count: (size.total_bytes / bytes).max(at_once) };
@@ -117,10 +115,6 @@ pub fn run(folder: &Path, size: Size) -> Result<Report> {
         report.rows.extend([writes, reads]);
     }
     Ok(report)
-}
-
-fn failed(error: std::io::Error) -> Error {
-    Error::internal("bench-io", error)
 }
 
 #[derive(Clone, Copy)]
@@ -174,7 +168,7 @@ impl Case {
         let mut all = Vec::new();
         for task in tasks {
             let done = runtime.block_on(task);
-            all.extend(done.map_err(|error| Error::internal("bench-panicked", error))??);
+            all.extend(done.map_err(failed)??);
         }
         all.sort_by_key(|(n, _)| *n);
         Ok(all.into_iter().map(|(_, one)| one).collect())

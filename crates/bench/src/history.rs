@@ -16,11 +16,9 @@ use lazuli_engine::{
     Transaction, Tx,
 };
 use lazuli_history::{History, Recorder, Step};
-use lazuli_shardmap::manager::NewShard;
-use lazuli_store::{Error, Result};
-use lazuli_store_embedded::{Durability, EmbeddedStore};
+use lazuli_store::Result;
 
-use crate::figures::{cpu_time, median, resident_bytes};
+use crate::figures::{cpu_time, median, resident_bytes, spread, unsynced_engine, verdict};
 
 /// What the history may cost, of the processor time of inserts.
 pub const COST_MAX: f64 = 0.01;
@@ -68,14 +66,8 @@ struct Side {
 
 impl Side {
     async fn open(folder: &Path, partitions: u16, latencies: bool) -> Result<Self> {
-        // Not synced: what the disk takes would hide what is measured.
-        let kept = crate::store::settings(Durability::Relaxed);
-        let catalog = Arc::new(EmbeddedStore::open(folder.join("catalog"), &kept)?);
         let settings = Settings { latencies, ..Settings::default() };
-        let engine = Engine::on(lazuli_env::real::env(), settings, catalog).await?;
-        let new = NewShard { name: "one".into(), location: "one".into(), ..NewShard::default() };
-        let store = Arc::new(EmbeddedStore::open(folder.join("one"), &kept)?);
-        engine.add_shard(&new, store).await?;
+        let engine = unsynced_engine(folder, settings).await?;
         let new = NewContainer {
             name: "c".into(),
             kind: MapKind::Hash,
@@ -100,19 +92,12 @@ impl Side {
     /// The processor time of so many inserts of new items.
     async fn round(&self, first: i64, inserts: usize) -> Result<Duration> {
         let before = cpu_time();
-        let mut workers = tokio::task::JoinSet::new();
-        for worker in 0..WORKERS {
-            let side = self.clone();
-            workers.spawn(async move {
-                for at in (worker..inserts).step_by(WORKERS) {
-                    side.insert(first + at as i64).await?;
-                }
-                Ok(())
-            });
-        }
-        while let Some(done) = workers.join_next().await {
-            done.map_err(|error| Error::internal("worker", error))??;
-        }
+        let side = self.clone();
+        spread(WORKERS, inserts, move |at| {
+            let side = side.clone();
+            async move { side.insert(first + at as i64).await }
+        })
+        .await?;
         Ok(cpu_time().saturating_sub(before))
     }
 }
@@ -143,7 +128,6 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verdict = |met| if met { "ok" } else { "MISSED" };
         let percent = |part: f64| part * 100.0;
         writeln!(f, "an insert, CPU us                   {:>10.2}", self.insert_us)?;
         writeln!(f, "timing it, % of that                {:>10.2}", percent(self.timing))?;

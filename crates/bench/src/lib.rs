@@ -1,5 +1,5 @@
-//! Benchmarks. Each has a module here and a program of the same name in `bin/`. Those of our own parts also run tiny in
-//! the tests, so that none of them rots; `compare` needs the emulator, which the tests here must do without.
+//! Benchmarks, a module each, run by the programs in `bin/`. Those of our own parts also run tiny in the tests, so that
+//! none of them rots; `compare` needs the emulator, which the tests here must do without.
 
 pub mod balance;
 pub mod blocks;
@@ -9,6 +9,7 @@ pub mod history;
 pub mod many;
 pub mod moving;
 pub mod queues;
+mod server;
 pub mod shardmap;
 pub mod store;
 
@@ -16,16 +17,13 @@ use std::fmt::Display;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// What a program in `bin/` does around its benchmark: runs it in a fresh folder inside the one that its first word names,
-/// prints the report, and fails if a bound is missed.
+/// Runs a benchmark in a fresh folder inside of `parent`, prints its report, and fails if a bound is missed.
 pub fn measure<Report: Display>(
+    parent: &Path,
     run: impl FnOnce(&Path) -> lazuli_store::Result<Report>,
     is_met: impl FnOnce(&Report) -> bool,
 ) -> ExitCode {
-    let words = std::env::args_os().skip(1);
-    let mut folders = words.filter(|word| !word.as_encoded_bytes().starts_with(b"--"));
-    let parent = folders.next().map_or_else(std::env::temp_dir, Into::into);
-    let measured = tempfile::tempdir_in(&parent)
+    let measured = tempfile::tempdir_in(parent)
         .map_err(|error| format!("{}: {error}", parent.display()))
         .and_then(|folder| run(folder.path()).map_err(|error| error.to_string()));
     match measured {
@@ -40,11 +38,9 @@ pub fn measure<Report: Display>(
     }
 }
 
-/// Runs a benchmark that is asynchronous, on as many threads as the machines have that the bounds were found on.
+/// Runs a benchmark that is asynchronous.
 pub fn in_runtime<T>(
     work: impl Future<Output = lazuli_store::Result<T>>,
 ) -> lazuli_store::Result<T> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.map_err(|error| lazuli_store::Error::internal("no-runtime", error))?.block_on(work)
+    figures::runtime()?.block_on(work)
 }

@@ -1,19 +1,19 @@
-//! What a client knows after a request: it was done, it was not done, or nobody can say.
+//! What a client knows after a request: it was done, it was not done, or the outcome is unknown.
 
 use lazuli_store::{Error, Kind};
 
-/// The outcome of a request as its client sees it.
+/// The outcome of a request for its client.
 #[derive(Clone, Debug)]
 pub enum Answer<T> {
     Done(T),
     /// Nothing was written.
     Refused(Error),
-    /// It may or may not have happened: the connection broke, or the store could not tell.
+    /// It may or may not have happened: the connection broke, or the store did not know.
     Unknown,
 }
 
 impl<T> Answer<T> {
-    /// Judges an error by its kind. Kinds that no fault of this world explains are faults of ours.
+    /// Classifies an error by its kind. Kinds that no simulated fault explains are bugs.
     pub fn of(result: Result<T, Error>) -> Result<Self, String> {
         match result {
             Ok(value) => Ok(Self::Done(value)),

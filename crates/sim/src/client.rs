@@ -1,4 +1,4 @@
-//! A client of the cluster: its own chance, its own pace, and requests that may be cut off.
+//! A client of the cluster: its own randomness, its own pace, and requests that may be interrupted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use crate::answer::Answer;
 use crate::cluster::{Cluster, Table, Whom};
 use crate::random::Seeded;
 
-/// How often a request that must succeed is tried. Faults end, so this is only reached if something hangs.
-const TRIES_MAX: usize = 2_000;
+/// How often a request that must succeed is tried. Faults end, so this is reached only if something hangs.
+const TRIES_MAX: usize = 6_000;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A request as the server runs it.
@@ -26,15 +26,15 @@ pub struct Client {
     /// Counts from 0 within a workload.
     pub number: u64,
     pub random: Arc<Seeded>,
-    /// Whether it waits for every answer. Who hangs up may be surprised by what happens later.
+    /// Whether it waits for every answer. What a client hangs up on may still happen later.
     is_patient: bool,
     whom: Whom,
 }
 
-/// Items of one page, and where the next one goes on.
+/// Items of one page, and where the next one continues.
 type ScanPage = (Vec<(Bytes, Item)>, Option<Bytes>);
 
-/// What a request may come to: an answer, or something that must not be.
+/// The result of a request: an answer, or a violation.
 pub type Asked<T> = Result<Answer<T>, String>;
 
 impl Client {
@@ -53,9 +53,9 @@ impl Client {
         Self { is_patient: true, ..self }
     }
 
-    /// A client of the engine that does the background work.
+    /// A client of the process that does the background work.
     #[must_use]
-    pub fn of_first_engine(self) -> Self {
+    pub fn of_first_process(self) -> Self {
         Self { whom: Whom::First, ..self }
     }
 
@@ -90,7 +90,7 @@ impl Client {
         }
     }
 
-    /// Asks until there is a yes.
+    /// Retries until it succeeds.
     pub async fn ask_surely<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -115,7 +115,7 @@ impl Client {
         self.ask("write", request).await
     }
 
-    /// Writes something that may as well be written twice.
+    /// Writes something that is idempotent.
     pub async fn write_surely<T: Transaction>(
         &self,
         table: &Table,
@@ -144,10 +144,8 @@ impl Client {
     }
 
     fn get_request(table: &Table, at: i64, row: &[u8]) -> Request<Option<Item>> {
-        let (id, route, key) = (table.id, table.route(at), table.key(at, row));
-        Box::new(move |engine| {
-            Box::pin(async move { engine.read(id, &route, 1).await?.get(&key).await })
-        })
+        let key = table.key(at, row);
+        Box::new(move |engine| Box::pin(async move { engine.get(&key, 1).await }))
     }
 
     pub async fn get(&self, table: &Table, at: i64, row: &[u8]) -> Asked<Option<Item>> {
@@ -163,7 +161,7 @@ impl Client {
         self.ask_surely("get", || Self::get_request(table, at, row)).await
     }
 
-    /// All items of a table in pages of a drawn size, as shardlet, row and item. Each page is asked for until it comes.
+    /// All items of a table in pages of a random size, as shardlet, row and item. Each page is retried until it succeeds.
     pub async fn scan_surely(&self, table: &Table) -> Result<Vec<(i64, Vec<u8>, Item)>, String> {
         let items_max = self.random.between(1, 50) as usize;
         let id = table.id;
@@ -209,7 +207,7 @@ async fn page(
     Ok((page.rows, page.next.map(|next| next.encode())))
 }
 
-/// The part of a stored key behind `container | space`.
+/// The part of a stored key after `container | space`.
 pub(crate) fn behind_prefix(key: &[u8]) -> &[u8] {
     key.get(layout::PREFIX_BYTES..).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
 //! Virtual time: a queue of sleepers, and the wall clocks of processes, which are wrong on purpose.
 //!
-//! Time stands still while a task runs but for one microsecond per step, and jumps to the next sleeper when nothing is
-//! ready. An hour of back-off costs nothing.
+//! A step of a task takes one microsecond. When no task is ready, time jumps to the next sleeper. An hour of back-off
+//! costs nothing.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -14,7 +14,7 @@ use lazuli_env::{BoxFuture, Clock};
 
 use crate::random::Seeded;
 
-/// What one step of a task costs. Not nothing, so that a task that polls the clock in a loop comes to an end.
+/// The duration of one step. Not zero, so that a task that polls the clock in a loop ends.
 const STEP: Duration = Duration::from_micros(1);
 /// The wall clock at the start of every simulation: 2026-01-01.
 pub const WALL_START_MS: u64 = 1_767_225_600_000;
@@ -22,7 +22,7 @@ pub const WALL_START_MS: u64 = 1_767_225_600_000;
 /// How wrong the wall clocks of processes may be.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClockFaults {
-    /// How far a clock may be off, and jump at most at one time, in either direction.
+    /// The largest offset of a clock, and the largest jump, in either direction.
     pub skew_ms_max: u64,
     /// The mean time between two jumps of one clock; none means that it never jumps.
     pub jump_every: Option<Duration>,
@@ -35,7 +35,7 @@ struct Queue {
     next: u64,
 }
 
-/// The one time line of a simulation. Clones share it.
+/// The time line of a simulation. Clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct Timeline {
     queue: Arc<Mutex<Queue>>,
@@ -50,12 +50,12 @@ impl Timeline {
         self.lock().now
     }
 
-    /// Passes the time of one step and wakes whoever slept until now.
+    /// Advances time by one step and wakes the sleepers that are due.
     pub(crate) fn step(&self) {
         self.advance(|queue| queue.now + STEP);
     }
 
-    /// Jumps to the next sleeper; false if nobody sleeps.
+    /// Jumps to the next sleeper; false if there is none.
     pub(crate) fn jump(&self) -> bool {
         let sleeps = !self.lock().sleepers.is_empty();
         if sleeps {
@@ -74,7 +74,7 @@ impl Timeline {
         queue.now = now;
         let later = queue.sleepers.split_off(&(now, u64::MAX));
         let due = std::mem::replace(&mut queue.sleepers, later);
-        // Waking runs code of tasks, which may want this lock.
+        // Waking runs code of tasks, which may take this lock.
         drop(queue);
         due.into_values().for_each(Waker::wake);
     }
@@ -125,7 +125,7 @@ struct Wall {
     next_jump: Option<Duration>,
 }
 
-/// The clock of one process: true time for sleeping, its own idea of the wall time.
+/// The clock of one process: true time for sleeping, its own wall time.
 pub(crate) struct ProcessClock {
     timeline: Timeline,
     faults: ClockFaults,

@@ -1,9 +1,9 @@
-//! A simulated disk: what survives a crash, and the journal that leads to it.
+//! A simulated store as its server keeps it: what is durable, the locks, and the commits under way.
 //!
-//! Transactions wait in a group until the group is synced; only then are they durable, visible and answered. A crash
-//! before that loses the group, or keeps its first few transactions, each whole (a torn batch). A crash after that loses
-//! only the answer. All of it is the contract of `lazuli_store::Store` and nothing more: what the embedded store promises
-//! beyond, nobody may lean on.
+//! Several processes use one server at once (`store`). A commit waits in a group until the group is synced; only then is it
+//! durable, visible and answered. The server outlives the processes: a commit whose process dies, or whose connection
+//! breaks, is aborted, or made at once, or made a while later, but always whole and with its locks held until then. All of
+//! it is the contract of `lazuli_store::Store` and nothing more.
 
 use std::future::Future;
 use std::pin::pin;
@@ -14,14 +14,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use lazuli_env::Random;
 use lazuli_store::mem::MemStore;
-use lazuli_store::{Direction, Error, Item, KeyRange, PageLimit, Result, Store, Write};
+use lazuli_store::{
+    Direction, Error, Handover, Item, KeyRange, PageLimit, Result, Store, StoreReason, Write,
+};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::executor::World;
 use crate::faults::{Planted, Weather};
+use crate::locks::{Locked, Locks};
+use crate::process::Life;
 use crate::random::Seeded;
 
-/// What a store writes in one piece.
+/// An atomic write of a store.
 pub(crate) enum Job {
     Commit { guards: Vec<Bytes>, writes: Vec<Write> },
     DeleteRange { range: KeyRange, keys_max: usize },
@@ -30,9 +34,16 @@ pub(crate) enum Job {
 
 pub(crate) struct Entry {
     pub(crate) job: Job,
-    /// How many keys were deleted, for those who asked for that.
+    /// Held until the job is done or dropped.
+    pub(crate) locked: Option<Locked>,
+    /// How many keys were deleted, if that was the job.
     pub(crate) answer: oneshot::Sender<Result<usize>>,
 }
+
+/// The longest that a late commit takes beyond its turn.
+const LATE_MAX: Duration = Duration::from_millis(300);
+/// Within this time every commit is made or aborted whose process has died or was told of an error.
+pub(crate) const DECIDED_MAX: Duration = Duration::from_millis(600);
 
 /// What one shard has on disk. Clones mean the same disk.
 #[derive(Clone)]
@@ -41,7 +52,8 @@ pub struct Disk {
     pub(crate) world: World,
     /// Everything that was synced.
     pub(crate) synced: MemStore,
-    /// Until when it does not answer, whoever asks.
+    pub(crate) locks: Locks,
+    /// Until when it does not answer any process.
     pub(crate) out_until: Arc<Mutex<Duration>>,
 }
 
@@ -51,23 +63,23 @@ impl Disk {
             name: name.into(),
             world: world.clone(),
             synced: MemStore::packing(),
+            locks: Locks::new(world),
             out_until: Arc::default(),
         }
     }
 
-    /// Does not answer for a while.
+    /// Makes it unavailable for a while.
     pub(crate) fn go_out(&self, time: Duration) {
         let until = self.world.now() + time;
         *self.out_until.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = until;
     }
 
-    /// Everything that is durable, in order. For checks: it costs no time and never fails.
+    /// All durable data, in order. For checks: it costs no time and never fails.
     pub fn items(&self, range: &KeyRange) -> Vec<Item> {
-        let snapshot = self.synced.snapshot();
         let mut range = range.clone();
         let mut items = Vec::new();
         loop {
-            let page = at_once(snapshot.scan(&range, Direction::Forward, PageLimit::MAX));
+            let page = at_once(self.synced.scan(&range, Direction::Forward, PageLimit::MAX));
             let Ok(page) = page else { return items };
             items.extend(page.items);
             match items.last() {
@@ -75,6 +87,12 @@ impl Disk {
                 _ => return items,
             }
         }
+    }
+
+    /// Puts items for a test.
+    pub(crate) fn put(&self, items: impl Iterator<Item = Item>) {
+        let writes = items.map(|(key, value)| Write::Put(key, value)).collect();
+        let _ = self.apply(Job::Commit { guards: vec![], writes });
     }
 
     fn apply(&self, job: Job) -> Result<usize> {
@@ -112,8 +130,8 @@ impl Disk {
     }
 }
 
-/// The in-memory store answers at once; so it can be asked where nobody may wait.
-fn at_once<T>(future: impl Future<Output = T>) -> T {
+/// The in-memory store answers at once, so it can be asked where waiting is not possible.
+pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
         Poll::Pending => unreachable!("the in-memory store never waits"),
@@ -121,23 +139,29 @@ fn at_once<T>(future: impl Future<Output = T>) -> T {
 }
 
 pub(crate) fn down() -> Error {
-    Error::unavailable("store-down", "the store does not answer")
+    Error::unavailable(StoreReason::Down, "the store does not answer")
 }
 
-/// Writes groups to a disk, one after another, for as long as its process lives.
+/// Writes the commits of one process, group after group. It is a part of the server: neither a pause nor the death of the
+/// process stops it.
 pub(crate) struct Committer {
     pub(crate) disk: Disk,
     pub(crate) weather: Arc<Weather>,
     pub(crate) random: Seeded,
+    pub(crate) process: Life,
     pub(crate) entries: mpsc::UnboundedReceiver<Entry>,
 }
 
 impl Committer {
     pub(crate) async fn run(mut self) {
         while let Some(first) = self.entries.recv().await {
-            let mut group = Group { committer: &mut self, entries: vec![first] };
-            group.gather();
-            group.write().await;
+            let mut group = vec![first];
+            let most = self.weather.faults.group_max;
+            while most == 0 || group.len() < most {
+                let Ok(entry) = self.entries.try_recv() else { break };
+                group.push(entry);
+            }
+            self.write(group).await;
         }
     }
 
@@ -147,88 +171,77 @@ impl Committer {
             self.disk.world.sleep(delay).await;
         }
     }
-}
 
-/// A group on its way to the disk. If it is dropped before it was synced, its process has crashed.
-struct Group<'a> {
-    committer: &'a mut Committer,
-    entries: Vec<Entry>,
-}
-
-impl Group<'_> {
-    fn gather(&mut self) {
-        let most = self.committer.weather.faults.group_max;
-        while most == 0 || self.entries.len() < most {
-            let Ok(entry) = self.committer.entries.try_recv() else { return };
-            self.entries.push(entry);
-        }
-    }
-
-    async fn write(mut self) {
-        let faults = self.committer.weather.faults;
-        self.committer.delay(faults.sync_max).await;
-        let out = self.committer.weather.is_out();
-        let mut answers = Vec::new();
+    async fn write(&mut self, mut group: Vec<Entry>) {
+        let faults = self.weather.faults;
+        self.delay(faults.sync_max).await;
         if faults.planted == Planted::EarlyAnswers {
-            self.answer_early();
-            self.committer.delay(faults.sync_max).await;
+            answer_early(&mut group);
+            self.delay(faults.sync_max).await;
         }
+        let out = self.weather.is_out();
+        let mut answers = Vec::new();
         // From here to the next await nothing can come between: the group is synced as one.
-        for Entry { job, answer } in std::mem::take(&mut self.entries) {
-            let Committer { disk, random, .. } = &*self.committer;
-            let result = if out || random.chance(faults.refused_per_mille) {
-                Err(down())
+        for entry in group {
+            if !self.process.is_alive() {
+                self.orphan(entry);
+            } else if out || self.random.chance(faults.refused_per_mille) {
+                // The connection breaks before the commit or after it was sent.
+                let Entry { job, locked, answer } = entry;
+                answers.push((answer, Err(down())));
+                if faults.late && self.random.chance(500) {
+                    self.make_late(job, locked);
+                }
             } else {
-                let applied = disk.apply(job);
-                if random.chance(faults.lost_answer_per_mille) { Err(down()) } else { applied }
-            };
-            answers.push((answer, result));
+                let applied = self.disk.apply(entry.job);
+                drop(entry.locked);
+                let is_lost = self.random.chance(faults.lost_answer_per_mille);
+                answers.push((entry.answer, if is_lost { Err(down()) } else { applied }));
+            }
         }
-        self.committer.delay(faults.answer_max).await;
+        self.delay(faults.answer_max).await;
         for (answer, result) in answers {
-            // Whoever asked may have stopped listening.
+            // The caller may have stopped listening.
             let _ = answer.send(result);
         }
     }
-}
 
-impl Group<'_> {
-    /// The bug of a canary: says yes before anything is on disk.
-    fn answer_early(&mut self) {
-        for entry in &mut self.entries {
-            if let Job::Commit { .. } = &entry.job {
-                let (deaf, _) = oneshot::channel();
-                let _ = std::mem::replace(&mut entry.answer, deaf).send(Ok(0));
-            }
+    /// Decides what becomes of the commit of a dead process.
+    fn orphan(&self, entry: Entry) {
+        let Entry { mut job, locked, .. } = entry;
+        if self.weather.faults.planted == Planted::TornTransactions
+            && let Job::Commit { writes, .. } = &mut job
+        {
+            writes.truncate(self.random.index(writes.len() + 1));
         }
+        let fate = self.random.below(3);
+        self.disk.world.note(|| format!("{}: a commit of the dead, fate {fate}", self.disk.name));
+        match fate {
+            0 => {}
+            1 => drop(self.disk.apply(job)),
+            // The next process opens the store after the end of this one.
+            _ if self.weather.faults.is_alone => drop(self.disk.apply(job)),
+            _ => self.make_late(job, locked),
+        }
+    }
+
+    fn make_late(&self, job: Job, locked: Option<Locked>) {
+        let (disk, delay) = (self.disk.clone(), self.weather.up_to(LATE_MAX));
+        self.disk.world.serve(Box::pin(async move {
+            disk.world.sleep(delay).await;
+            disk.world.note(|| format!("{}: a late commit", disk.name));
+            let _ = disk.apply(job);
+            drop(locked);
+        }));
     }
 }
 
-impl Drop for Group<'_> {
-    fn drop(&mut self) {
-        if self.entries.is_empty() {
-            return;
-        }
-        let Committer { disk, random, .. } = &*self.committer;
-        let kept = match random.below(3) {
-            0 => 0,
-            1 => random.index(self.entries.len() + 1),
-            _ => self.entries.len(),
-        };
-        disk.world.note(|| {
-            format!("{}: crash keeps {kept} of {} commits", disk.name, self.entries.len())
-        });
-        let tears = self.committer.weather.faults.planted == Planted::TornTransactions;
-        for Entry { job, .. } in self.entries.drain(..).take(kept) {
-            let job = match job {
-                Job::Commit { guards, mut writes } if tears => {
-                    writes.truncate(random.index(writes.len() + 1));
-                    Job::Commit { guards, writes }
-                }
-                whole => whole,
-            };
-            // Nobody is left to be told.
-            let _ = disk.apply(job);
+/// The bug of a canary: says yes before anything is on disk.
+fn answer_early(group: &mut [Entry]) {
+    for entry in group {
+        if let Job::Commit { .. } = &entry.job {
+            let (deaf, _) = oneshot::channel();
+            let _ = std::mem::replace(&mut entry.answer, deaf).send(Ok(0));
         }
     }
 }

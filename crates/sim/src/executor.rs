@@ -1,9 +1,9 @@
 //! The seeded executor: one thread, and the seed picks which ready task runs next.
 //!
-//! A [`World`] holds the tasks of all simulated processes, their time line, the one source of chance and the trace. It
-//! needs nothing of tokio's runtime; `tokio::sync` works in it because its wakers are plain wakers.
+//! A [`World`] holds the tasks of all simulated processes, their time line, the one source of randomness and the
+//! trace. It needs nothing of tokio's runtime; `tokio::sync` works in it because its wakers are plain wakers.
 //!
-//! Invariant: nothing in a world depends on anything but its seed, so the same seed always takes the same way.
+//! Invariant: a world depends only on its seed, so the same seed always gives the same schedule.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,17 +20,17 @@ use crate::process::{Process, ProcessId};
 use crate::random::Seeded;
 use crate::trace::Trace;
 
-/// The most steps of one simulation; more means that some task never rests.
+/// The most steps of one simulation; more means that some task loops forever.
 pub const STEPS_MAX: u64 = 5_000_000;
-/// The most virtual time of one simulation; more means that the main task waits for something that never comes.
+/// The most virtual time of one simulation; more means that the main task waits forever.
 pub const TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-/// The longest that a task is held back.
+/// The longest delay of a task.
 const PAUSE_MICROS_MAX: u64 = 100_000;
 
-/// Why a simulation did not come to its end.
+/// Why a simulation did not finish.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Stuck {
-    /// No task is ready and none sleeps.
+    /// No task is ready and none sleeps (deadlock).
     Deadlock { waiting: Vec<&'static str> },
     /// The steps are used up.
     Runaway { ready: Vec<&'static str> },
@@ -57,7 +57,7 @@ impl fmt::Display for Stuck {
 struct Task {
     process: ProcessId,
     name: &'static str,
-    /// Out of its place while it runs.
+    /// Taken out while it runs.
     future: Option<BoxFuture<'static, ()>>,
     waker: Arc<TaskWaker>,
 }
@@ -65,10 +65,12 @@ struct Task {
 #[derive(Default)]
 struct Tasks {
     all: BTreeMap<u64, Task>,
-    /// Those that some waker asked for, each once. The seed picks among them.
+    /// Woken tasks, each once. The seed picks among them.
     ready: Vec<u64>,
     next: u64,
     next_process: u64,
+    /// Until when processes are paused.
+    paused: BTreeMap<ProcessId, Duration>,
 }
 
 struct TaskWaker {
@@ -88,7 +90,7 @@ impl Wake for TaskWaker {
     }
 }
 
-/// Puts a task back in line after a pause, whoever else wanted to wake it meanwhile.
+/// Enqueues a task again after a pause, and ignores other wakers meanwhile.
 struct Resume {
     id: u64,
     tasks: Arc<Mutex<Tasks>>,
@@ -109,7 +111,7 @@ pub struct World {
     tasks: Arc<Mutex<Tasks>>,
     trace: Arc<Mutex<Trace>>,
     schedule: Arc<Seeded>,
-    /// How often in a thousand times a task that is picked is held back for a while, as a busy machine would.
+    /// How often in a thousand times a picked task is delayed, as on a busy machine.
     pauses_per_mille: u64,
     random: Arc<Seeded>,
     pub(crate) timeline: Timeline,
@@ -129,7 +131,7 @@ impl World {
         }
     }
 
-    /// A source of chance for the part called `label`.
+    /// A source of randomness for the part called `label`.
     pub fn random(&self, label: &str) -> Seeded {
         self.random.fork(label)
     }
@@ -142,7 +144,7 @@ impl World {
         self.timeline.sleep(duration)
     }
 
-    /// A new process with a clock as wrong as `clock` lets it be.
+    /// A new process with a wrong clock within the bounds of `clock`.
     pub fn process(&self, name: &'static str, clock: ClockFaults) -> Process {
         let id = {
             let mut tasks = self.tasks();
@@ -160,7 +162,7 @@ impl World {
         self.trace.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Notes an event in the log, if one is kept.
+    /// Adds an event to the log, if one is kept.
     pub fn note(&self, text: impl FnOnce() -> String) {
         let now = self.now();
         self.trace().event(now, text);
@@ -194,6 +196,17 @@ impl World {
         tasks.ready.push(id);
     }
 
+    /// Runs a task that belongs to no process, such as one of a server.
+    pub(crate) fn serve(&self, task: BoxFuture<'static, ()>) {
+        self.spawn(ProcessId::OUTSIDE, "server", task);
+    }
+
+    /// Runs no task of a process for a while.
+    pub(crate) fn pause(&self, process: ProcessId, time: Duration) {
+        let until = self.now() + time;
+        self.tasks().paused.insert(process, until);
+    }
+
     /// Drops all tasks of a process at once, wherever they wait.
     pub(crate) fn kill(&self, process: ProcessId) {
         let mut tasks = self.tasks();
@@ -201,8 +214,9 @@ impl World {
             .into_iter()
             .partition(|(_, task)| task.process == process);
         tasks.all = alive;
+        tasks.paused.remove(&process);
         tasks.ready.retain(|id| !dead.contains_key(id));
-        // Dropping runs code of the tasks, which may want this lock.
+        // Dropping runs code of the tasks, which may take this lock.
         drop(tasks);
         drop(dead);
     }
@@ -238,7 +252,7 @@ impl World {
         self.tasks().all.values().filter(|task| of(task)).map(|task| task.name).collect()
     }
 
-    /// Runs one ready task up to where it waits next; false if none is ready.
+    /// Runs one ready task to its next await; false if none is ready.
     fn step(&self) -> bool {
         let Some((id, waker, mut future)) = self.pick() else { return false };
         let polled = future.as_mut().poll(&mut Context::from_waker(&Waker::from(waker)));
@@ -264,13 +278,18 @@ impl World {
             let at = self.schedule.index(tasks.ready.len());
             let id = tasks.ready.swap_remove(at);
             // A task may have ended since it was woken.
-            let Some(task) = tasks.all.get_mut(&id) else { continue };
-            if self.schedule.chance(self.pauses_per_mille) {
-                let pause = Duration::from_micros(self.schedule.between(1, PAUSE_MICROS_MAX));
+            let Some(task) = tasks.all.get(&id) else { continue };
+            let process = task.process;
+            let paused = tasks.paused.get(&process).map(|until| until.saturating_sub(self.now()));
+            let paused = paused.filter(|pause| !pause.is_zero());
+            if paused.is_some() || self.schedule.chance(self.pauses_per_mille) {
+                let drawn = || Duration::from_micros(self.schedule.between(1, PAUSE_MICROS_MAX));
+                let pause = paused.unwrap_or_else(drawn);
                 let resume = Resume { id, tasks: self.tasks.clone() };
                 self.timeline.wake_after(pause, Waker::from(Arc::new(resume)));
                 continue;
             }
+            let Some(task) = tasks.all.get_mut(&id) else { continue };
             let Some(future) = task.future.take() else { continue };
             task.waker.queued.store(false, Ordering::Relaxed);
             let picked = (id, task.waker.clone(), future);
@@ -282,7 +301,7 @@ impl World {
     }
 }
 
-/// Drops all tasks when a run is over, also by a panic: they hold the world that holds them.
+/// Drops all tasks when a run ends, also by a panic: they hold the world that holds them.
 struct End<'a>(&'a World);
 
 impl Drop for End<'_> {

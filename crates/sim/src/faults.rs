@@ -1,4 +1,4 @@
-//! How slow and how bad a store is, and when it is out.
+//! Latency, errors and outages of a store.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::executor::World;
 use crate::random::Seeded;
 
-/// How many of a thousand times a store does not do what it may put off.
+/// How often in a thousand times a store postpones optional work.
 const BUSY_PER_MILLE: u64 = 300;
 
 /// A bug planted into a store, for canaries: the checks must find it.
@@ -16,8 +16,14 @@ const BUSY_PER_MILLE: u64 = 300;
 pub enum Planted {
     #[default]
     Nothing,
-    /// Commits do not look at their guards.
+    /// Transactions do not look at their guards.
     NoGuards,
+    /// Snapshots do not look at their guards.
+    NoSnapshotGuards,
+    /// Transactions of different processes share guards at the same time.
+    NoExclusiveBegin,
+    /// Every process does all the background work.
+    NoLeases,
     /// Commits are answered before they are synced.
     EarlyAnswers,
     /// A crash may keep a part of a transaction.
@@ -43,17 +49,26 @@ pub struct StoreFaults {
     pub outage_every: Option<Duration>,
     /// The longest outage.
     pub outage_max: Duration,
+    /// Whether a commit that is reported as failed may be made later.
+    pub late: bool,
+    /// How many long snapshots in a thousand are refused.
+    pub refused_long_per_mille: u64,
+    /// Whether one process has the store to itself: then transactions lock nothing, and no commit comes late.
+    pub is_alone: bool,
+    /// Whether the store can hand over whole ranges.
+    pub handover: bool,
     /// The most transactions of one group; 0 means any number.
     pub group_max: usize,
     pub planted: Planted,
 }
 
 impl StoreFaults {
-    /// Faults as the seed wants them: some of the time none at all, so that each kind is also seen alone.
+    /// Random faults: for some seeds none at all, so that each kind is also seen alone.
     pub fn draw(random: &Seeded) -> Self {
         let micros = |longest: u64| Duration::from_micros(random.between(0, longest));
         let some = |most: u64| if random.chance(500) { random.between(0, most) } else { 0 };
         Self {
+            is_alone: false,
             read_max: micros(*random.pick(&[50, 500, 20_000])),
             sync_max: micros(*random.pick(&[100, 2_000, 20_000])),
             answer_max: micros(1_000),
@@ -62,20 +77,23 @@ impl StoreFaults {
             failed_read_per_mille: some(20),
             outage_every: random.chance(200).then(|| Duration::from_secs(1) + micros(5_000_000)),
             outage_max: micros(500_000),
+            late: random.chance(500),
+            refused_long_per_mille: some(500),
+            handover: false,
             group_max: random.index(5),
             planted: Planted::Nothing,
         }
     }
 }
 
-/// The faults of one store as they come and go.
+/// The current faults of one store.
 pub(crate) struct Weather {
     pub(crate) faults: StoreFaults,
     world: World,
     random: Seeded,
     /// When the next outage begins and ends.
     outage: Mutex<Option<(Duration, Duration)>>,
-    /// Until when the disk does not answer, because somebody wanted it so.
+    /// Until when the disk does not answer, by a sabotage.
     out_until: Arc<Mutex<Duration>>,
 }
 
@@ -112,14 +130,18 @@ impl Weather {
         Duration::from_micros(self.random.between(0, micros))
     }
 
-    /// Whether the store has something else to do that it need not do now.
+    /// Whether the store postpones optional work now.
     pub(crate) fn is_busy(&self) -> bool {
         self.random.chance(BUSY_PER_MILLE)
     }
 
-    /// Those of a commit that are looked at.
+    /// Those of a transaction that are looked at.
     pub(crate) fn guards(&self, guards: Vec<Bytes>) -> Vec<Bytes> {
         if self.faults.planted == Planted::NoGuards { Vec::new() } else { guards }
+    }
+
+    pub(crate) fn refuses_long(&self) -> bool {
+        self.random.chance(self.faults.refused_long_per_mille)
     }
 
     pub(crate) fn fails_read(&self) -> bool {

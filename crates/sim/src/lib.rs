@@ -1,7 +1,7 @@
-//! The simulator: the real core in a world where time, chance, schedules, crashes and disks follow from one seed.
+//! The simulator: the real core in a world where time, randomness, schedules, crashes and disks follow from one seed.
 //!
-//! Read in this order: `executor` (a world and its tasks), `clock`, `process` (what can be killed), `disk` and `store`
-//! (what survives), `points` (where work is stopped on purpose), `cluster` (a catalog, shards and a server that dies and
+//! Read in this order: `executor` (a world and its tasks), `clock`, `process` (what can be killed and paused), `disk`,
+//! `locks` and `store` (what survives), `points` (where work is stopped on purpose), `cluster` (a catalog, shards and a server that dies and
 //! comes back), `client` and `answer` (what is known of a request), `workloads` and `model` (what must hold), `scenario`
 //! (what can be run) and `runner` (many seeds, and the command that replays a failure).
 
@@ -14,6 +14,7 @@ pub mod disk;
 mod drive;
 pub mod executor;
 pub mod faults;
+mod locks;
 pub mod model;
 mod open;
 pub mod points;

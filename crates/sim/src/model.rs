@@ -1,7 +1,7 @@
-//! The auditor: a plain map of what must be there, told of every answer that its one client got.
+//! The model: a plain map of the expected state, updated with every answer that its one client got.
 //!
-//! A client writes its own keys, one transaction at a time. While an outcome is unknown, two states are allowed: the one
-//! before the transaction and the one after it, and nothing in between. The next audit settles which one it was.
+//! A client writes its own keys, one transaction at a time. While an outcome is unknown, two states are allowed: the
+//! one before the transaction and the one after it, and nothing in between. The next audit resolves it.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +17,12 @@ pub type State = BTreeMap<Bytes, Bytes>;
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     state: State,
-    /// The state if the transaction of unknown outcome did happen.
+    /// The state if the transaction with the unknown outcome did happen.
     perhaps: Option<State>,
 }
 
 impl Model {
-    /// What is known to be there. Only asked for when nothing is unknown.
+    /// The expected state. Used only when no outcome is unknown.
     pub fn state(&self) -> &State {
         &self.state
     }
@@ -31,7 +31,7 @@ impl Model {
         self.perhaps.is_none()
     }
 
-    /// Tells the auditor what a transaction wrote (`None` deletes) and how it was answered.
+    /// Records the writes of a transaction (`None` deletes) and its answer.
     pub fn wrote<T>(&mut self, writes: &[(Bytes, Option<Bytes>)], answer: &Answer<T>) {
         assert!(self.is_settled(), "a client that does not know must look before it writes");
         let mut after = self.state.clone();
@@ -48,7 +48,7 @@ impl Model {
         }
     }
 
-    /// Compares with what was found, all keys of the client at a moment when nothing of its was under way.
+    /// Compares with all keys of the client as found, while it has no running request.
     pub fn audit(&mut self, found: &State) -> Found {
         if let Some(perhaps) = self.perhaps.take() {
             if *found == perhaps {
@@ -103,7 +103,7 @@ mod tests {
         assert!(model.clone().audit(&state(&[("a", "1"), ("b", "1")])).is_ok());
         assert!(model.clone().audit(&state(&[("a", "2"), ("b", "1")])).is_err());
         assert!(model.audit(&state(&[("a", "2"), ("b", "2")])).is_ok());
-        // It is settled now: the state before is no longer allowed.
+        // It is resolved now: the state before is no longer allowed.
         assert!(model.audit(&state(&[("a", "1"), ("b", "1")])).is_err());
     }
 

@@ -1,4 +1,4 @@
-//! Opens everything that a server needs from what its disks hold, as `lazuli serve` does.
+//! Opens everything that a server needs from its disks, as `lazuli serve` does.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,6 @@ use lazuli_engine::Engine;
 use lazuli_shapes::queue::Queues;
 use lazuli_shardmap::local::{Identity, LocalMap};
 use lazuli_shardmap::manager::NewShard;
-use lazuli_shardmap::router::Router;
 use lazuli_store::{Result, Store};
 
 use crate::disk::Disk;
@@ -37,17 +36,18 @@ pub(crate) struct AllFaults {
     pub(crate) shards: Vec<StoreFaults>,
 }
 
-/// Two engines over the same shards, each with a router of its own.
+/// The engine of one process. It does the background work if `works`.
 pub(crate) async fn open(
     process: Process,
     disks: Disks,
     settings: Arc<Settings>,
     faults: AllFaults,
-) -> Result<Vec<Arc<Engine>>> {
+    works: bool,
+) -> Result<Arc<Engine>> {
     let env = process.env();
     let store: Arc<dyn Store> = Arc::new(SimStore::open(&disks.catalog, &process, faults.catalog));
-    let first = Engine::on(env.clone(), settings.engine.clone(), store).await?;
-    let (manager, shards) = (first.manager().clone(), first.shards().clone());
+    let engine = Engine::on(env.clone(), settings.engine.clone(), store).await?;
+    let manager = engine.manager().clone();
     for (disk, faults) in disks.shards.iter().zip(faults.shards) {
         let store: Arc<dyn Store> = Arc::new(SimStore::open(disk, &process, faults));
         let known = manager.catalog().shards().await?;
@@ -55,19 +55,18 @@ pub(crate) async fn open(
             Some(shard) => shard,
             None => manager.add_shard(&new_shard(disk)).await?,
         };
-        // The start that added the shard may have died before the store heard of it.
+        // The process that added the shard may have died before the store heard of it.
         let identity = Identity { catalog: manager.catalog().id(), shard: shard.id };
         LocalMap::init(&store, identity).await?;
-        first.attach(&shard, store).await?;
+        engine.attach(&shard, store).await?;
     }
     manager.reconcile().await?;
     // What expires in queues is ended by the shape.
-    drop(Queues::new(first.clone()));
-    // One process does the background work once, whoever has asked for it.
-    first.start();
-    let router = Arc::new(Router::new(env.clone(), manager.clone()));
-    let second = Engine::new(env.clone(), settings.engine.clone(), router, manager, shards);
-    Ok(vec![first, Arc::new(second)])
+    drop(Queues::new(engine.clone()));
+    if works {
+        engine.start();
+    }
+    Ok(engine)
 }
 
 fn new_shard(disk: &Disk) -> NewShard {

@@ -1,7 +1,7 @@
-//! Stops at named points: each seed picks one point of the durable work on maps and moves, and what happens there.
+//! Stops at named points: each seed picks one point of the durable work on maps and moves, and a fault.
 //!
-//! The process ends behind the very commit, or whoever came by is held up until others have gone on without it, or a store
-//! goes out at that moment. So every step is stopped behind, however rarely chance would strike there.
+//! The process ends right after that commit, or the task is held up until others have gone on without it, or a store fails
+//! at that moment. So every step is followed by every kind of stop, however rarely chance would put one there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use crate::open::Disks;
 use crate::process::Killer;
 use crate::random::Seeded;
 
-/// Every point that there is, as `work: step`.
+/// All points, as `work: step`.
 pub const POINTS: &[&str] = &[
     "split: decided",
     "split: taken by a shard",
@@ -59,17 +59,17 @@ pub const POINTS: &[&str] = &[
     "move: ended",
 ];
 
-/// The longest that somebody is held up: beyond the time after which others take a move over.
+/// The longest that a task is held up: beyond the time after which others take a move over.
 const HOLD_UP_MAX: Duration = Duration::from_secs(12);
-/// The longest that a store is out.
+/// The longest outage of a store.
 const OUTAGE_MAX: Duration = Duration::from_secs(2);
 
-/// What happens at a point.
+/// The fault at a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// The process ends, with everything that it had under way.
+    /// The process is killed, with all its running work.
     Crash,
-    /// Whoever came by goes on much later.
+    /// The task that came to the point goes on much later.
     HoldUp,
     /// The catalog or a shard does not answer for a while.
     Outage,
@@ -79,7 +79,7 @@ impl Stop {
     pub const ALL: [Self; 3] = [Self::Crash, Self::HoldUp, Self::Outage];
 }
 
-/// One point, what happens there, and how often.
+/// One point, its fault, and how often it happens.
 #[derive(Clone, Copy, Debug)]
 pub struct Sabotage {
     pub point: &'static str,
@@ -94,23 +94,23 @@ impl Sabotage {
     }
 }
 
-/// What of a sabotage is left to be done, over all processes of a run.
+/// The remaining faults, over all processes of a run.
 pub(crate) struct Left {
     pub(crate) sabotage: Sabotage,
     times: AtomicU64,
-    /// Tells that a process has ended at a point.
-    pub(crate) ended: Notify,
 }
 
 impl Left {
     pub(crate) fn new(sabotage: Sabotage) -> Self {
-        Self { sabotage, times: AtomicU64::new(sabotage.times), ended: Notify::new() }
+        Self { sabotage, times: AtomicU64::new(sabotage.times) }
     }
 }
 
-/// Hears where one process has come to.
+/// Observes the points of one process.
 pub(crate) struct Saboteur {
     pub(crate) left: Arc<Left>,
+    /// Tells that the process has ended.
+    pub(crate) ended: Arc<Notify>,
     pub(crate) world: World,
     pub(crate) random: Seeded,
     pub(crate) disks: Disks,
@@ -122,7 +122,7 @@ impl Saboteur {
         Duration::from_micros(self.random.between(0, longest.as_micros() as u64))
     }
 
-    /// Whether this is the point, and there are times left.
+    /// Whether this is the point, and there are faults left.
     fn is_due(&self, point: &str) -> bool {
         let left = &self.left;
         let take = |times: u64| times.checked_sub(1);
@@ -144,7 +144,7 @@ impl Points for Saboteur {
             match stop {
                 Stop::Crash => {
                     self.killer.kill();
-                    self.left.ended.notify_one();
+                    self.ended.notify_one();
                     std::future::pending().await
                 }
                 Stop::HoldUp => self.world.sleep(self.up_to(HOLD_UP_MAX)).await,

@@ -1,10 +1,11 @@
-//! A simulated process: a group of tasks with their own surroundings, which can be killed at once.
+//! A simulated process: a group of tasks with their own environment, which can be killed at once.
 //!
-//! Killing drops every task of it, wherever it waits, and whatever it starts afterwards. What was made durable stays;
-//! that is the business of the disks in `store.rs`.
+//! Killing drops every task of it, wherever it waits, and whatever it starts afterwards. What was made durable stays: the
+//! servers of `disk.rs` outlive processes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use lazuli_env::{BoxFuture, Env, Points, Spawn};
 
@@ -15,25 +16,35 @@ use crate::executor::World;
 pub(crate) struct ProcessId(pub(crate) u64);
 
 impl ProcessId {
-    /// Where the main task of a simulation runs: never killed.
+    /// The process of the main task of a simulation: never killed.
     pub(crate) const OUTSIDE: Self = Self(0);
 }
 
 struct Tasks {
     world: World,
     id: ProcessId,
-    alive: AtomicBool,
+    life: Life,
+}
+
+/// Whether a process is alive, for the servers that it is connected to.
+#[derive(Clone)]
+pub(crate) struct Life(Arc<AtomicBool>);
+
+impl Life {
+    pub(crate) fn is_alive(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 impl Spawn for Tasks {
     fn spawn(&self, name: &'static str, task: BoxFuture<'static, ()>) {
-        if self.alive.load(Ordering::Relaxed) {
+        if self.life.is_alive() {
             self.world.spawn(self.id, name, task);
         }
     }
 }
 
-/// A handle on a process. Clones mean the same one.
+/// A handle on a process. Clones share it.
 #[derive(Clone)]
 pub struct Process {
     name: &'static str,
@@ -45,7 +56,7 @@ impl Process {
     pub(crate) fn new(world: World, id: ProcessId, name: &'static str, clock: ClockFaults) -> Self {
         let clock = ProcessClock::new(world.timeline.clone(), clock, world.random("clock"));
         let random = world.random("process");
-        let tasks = Arc::new(Tasks { world, id, alive: AtomicBool::new(true) });
+        let tasks = Arc::new(Tasks { world, id, life: Life(Arc::new(AtomicBool::new(true))) });
         let env = Env::new(Arc::new(clock), Arc::new(random), tasks.clone());
         Self { name, tasks, env }
     }
@@ -59,14 +70,24 @@ impl Process {
     }
 
     pub fn is_alive(&self) -> bool {
-        self.tasks.alive.load(Ordering::Relaxed)
+        self.tasks.life.is_alive()
+    }
+
+    pub(crate) fn life(&self) -> Life {
+        self.tasks.life.clone()
+    }
+
+    /// Stops all tasks of the process for a while. Then they go on with all that they knew.
+    pub fn pause(&self, time: Duration) {
+        self.tasks.world.note(|| format!("{} is paused for {time:?}", self.name));
+        self.tasks.world.pause(self.tasks.id, time);
     }
 
     pub fn spawn(&self, name: &'static str, task: BoxFuture<'static, ()>) {
         self.tasks.spawn(name, task);
     }
 
-    /// The same process, with somebody who hears where its durable work has come to.
+    /// The same process, with an observer of its durable steps.
     #[must_use]
     pub(crate) fn watched(self, points: Arc<dyn Points>) -> Self {
         Self { env: self.env.watched(points), ..self }
@@ -76,13 +97,13 @@ impl Process {
         Killer { name: self.name, tasks: Arc::downgrade(&self.tasks) }
     }
 
-    /// Ends the process here and now.
+    /// Kills the process.
     pub fn kill(&self) {
         self.killer().kill();
     }
 }
 
-/// What ends a process, for those who are a part of it.
+/// Kills a process, for its own tasks.
 pub(crate) struct Killer {
     name: &'static str,
     tasks: Weak<Tasks>,
@@ -92,7 +113,7 @@ impl Killer {
     pub(crate) fn kill(&self) {
         let Some(tasks) = self.tasks.upgrade() else { return };
         tasks.world.note(|| format!("{} is killed", self.name));
-        tasks.alive.store(false, Ordering::Relaxed);
+        tasks.life.0.store(false, Ordering::Relaxed);
         tasks.world.kill(tasks.id);
     }
 }

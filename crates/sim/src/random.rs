@@ -1,23 +1,17 @@
-//! Chance that follows from a seed: the same draws in the same order, always.
+//! Seeded randomness: the same seed gives the same numbers in the same order.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use lazuli_env::{Random, SharedSplitMix64, mix};
 
-use lazuli_env::Random;
-
-const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// SplitMix64. Forks are independent of each other, so that one more draw in one place leaves all others as they were.
+/// SplitMix64. Forks are independent, so one more draw in one place does not change the others.
 #[derive(Debug)]
-pub struct Seeded {
-    state: AtomicU64,
-}
+pub struct Seeded(SharedSplitMix64);
 
 impl Seeded {
     pub fn new(seed: u64) -> Self {
-        Self { state: AtomicU64::new(mix(seed)) }
+        Self(SharedSplitMix64::new(mix(seed)))
     }
 
-    /// A source of its own for the part called `label`; each call gives another one.
+    /// An independent source for the part called `label`; each call gives another one.
     pub fn fork(&self, label: &str) -> Self {
         let name = label.bytes().fold(0, |hash, byte| mix(hash ^ u64::from(byte)));
         Self::new(self.next_u64() ^ name)
@@ -28,7 +22,7 @@ impl Seeded {
         low + self.below(high - low + 1)
     }
 
-    /// True so often in a thousand times.
+    /// True this often in a thousand times.
     pub fn chance(&self, per_mille: u64) -> bool {
         self.below(1000) < per_mille
     }
@@ -45,16 +39,8 @@ impl Seeded {
 
 impl Random for Seeded {
     fn next_u64(&self) -> u64 {
-        mix(self.state.fetch_add(GOLDEN_GAMMA, Ordering::Relaxed))
+        self.0.next_u64()
     }
-}
-
-/// Scatters the bits of a number; also the step of the trace's hash.
-pub(crate) fn mix(state: u64) -> u64 {
-    let mut z = state.wrapping_add(GOLDEN_GAMMA);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Runs seeds on all cores, and says of each that fails how to run it again.
+//! Runs seeds on all cores, and prints for each failure how to replay it.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +11,7 @@ use crate::executor::World;
 use crate::random::Seeded;
 use crate::scenario::{Found, Scenario};
 
-/// How one seed of one scenario went.
+/// The result of one seed of one scenario.
 #[derive(Debug)]
 pub struct Report {
     pub scenario: &'static str,
@@ -19,7 +19,7 @@ pub struct Report {
     /// The hash of every scheduling decision and every commit.
     pub trace: u64,
     pub failure: Option<String>,
-    /// What happened, if it was asked for.
+    /// The log, if requested.
     pub log: Vec<String>,
 }
 
@@ -35,14 +35,14 @@ pub fn run_one(scenario: &Scenario, seed: u64, keep_log: bool) -> Report {
     run(scenario.name, seed, keep_log, scenario.run)
 }
 
-/// Runs one seed of whatever is to be run in a world.
+/// Runs one seed of anything that runs in a world.
 pub fn run(
     name: &'static str,
     seed: u64,
     keep_log: bool,
     main: impl FnOnce(World) -> BoxFuture<'static, Found>,
 ) -> Report {
-    // Each scenario makes something else of a seed, so that more settings are seen.
+    // Each scenario derives its own seed, so that more settings are covered.
     let world = World::new(Seeded::new(seed).fork(name).next_u64());
     if keep_log {
         world.keep_log();

@@ -1,4 +1,4 @@
-//! What can be run: a name, and a future that ends with what it found.
+//! Scenarios: a name, and a future that ends with its finding.
 
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ use crate::workloads::come_and_go::ComeAndGo;
 use crate::workloads::drains::Drains;
 use crate::workloads::etag_counter::EtagCounter;
 use crate::workloads::jobs::Jobs;
+use crate::workloads::leaders::Leaders;
 use crate::workloads::list_append::ListAppend;
 use crate::workloads::map_changes::MapChanges;
 use crate::workloads::queues::MessageQueues;
@@ -25,7 +26,7 @@ use crate::workloads::time_to_live::TimeToLive;
 use crate::workloads::transfers::Transfers;
 use crate::workloads::{Workload, store_crash};
 
-/// What was found wrong, in a sentence.
+/// The violation, in a sentence.
 pub type Found = Result<(), String>;
 
 pub struct Scenario {
@@ -68,7 +69,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!("etag_counter", "increments on condition of the version", [EtagCounter]),
     scenario!("transfers", "transactions over shardlets and partitions", [Transfers]),
     scenario!("ring", "a ring of keys over partitions stays a ring", [Ring]),
-    scenario!("list_append", "appends in one order for everybody", [ListAppend]),
+    scenario!("list_append", "appends in one order for all clients", [ListAppend]),
     scenario!("audited", "all answers against a plain model", [Audited]),
     scenario!("time_to_live", "nothing goes early, nothing stays late", [TimeToLive]),
     scenario!("jobs", "multi-step jobs: all steps, each once", [Jobs]),
@@ -115,6 +116,21 @@ pub const SCENARIOS: &[Scenario] = &[
         [MapChanges, Drains],
         |settings, _| settings.drained()
     ),
+    scenario!(
+        "everything_alone",
+        "all at once on stores that one process has to itself, which have no locks",
+        [MapChanges, EtagCounter, Transfers, ListAppend, Audited, Jobs, MessageQueues],
+        |settings, _| settings.alone()
+    ),
+    scenario!("drains_alone", "the same under drains", [MapChanges, Drains], |settings, _| {
+        settings.drained().alone()
+    }),
+    scenario!(
+        "leaders",
+        "slow moves under several processes that all live: one of them leads each",
+        [Leaders],
+        |settings, _| settings.quiet()
+    ),
     Scenario {
         name: "stops",
         about: "changes of maps and moves, stopped behind one of their steps",
@@ -154,13 +170,31 @@ pub const SCENARIOS: &[Scenario] = &[
     ),
 ];
 
-/// Scenarios with a planted bug, which must fail: they prove that the checks can.
+/// Scenarios with a planted bug, which must fail: they prove that the checks can fail.
 pub const CANARIES: &[Scenario] = &[
     scenario!(
         "canary_no_guards",
         "stores that do not look at guards",
         [MapChanges, ListAppend],
         |settings, _| settings.crowded().with_bug(Planted::NoGuards)
+    ),
+    scenario!(
+        "canary_no_snapshot_guards",
+        "stores that do not look at the guards of snapshots",
+        [MapChanges, ListAppend],
+        |settings, _| settings.spread().with_bug(Planted::NoSnapshotGuards)
+    ),
+    scenario!(
+        "canary_no_exclusive_begin",
+        "stores that let two processes use a guard at the same time",
+        [EtagCounter, ListAppend],
+        |settings, _| settings.crowded().with_bug(Planted::NoExclusiveBegin)
+    ),
+    scenario!(
+        "canary_no_leases",
+        "processes that all do the background work",
+        [Leaders],
+        |settings, _| settings.quiet().with_bug(Planted::NoLeases)
     ),
     scenario!(
         "canary_early_answers",
@@ -182,7 +216,7 @@ pub const CANARIES: &[Scenario] = &[
     ),
 ];
 
-/// Changes of maps and moves under writers and consumers, stopped at a point that somebody wants.
+/// Changes of maps and moves under writers and consumers, stopped at a given point.
 pub fn stopped(world: World, sabotage: Sabotage) -> BoxFuture<'static, Found> {
     let settings = Settings::draw(&world.random("settings")).spread();
     let settings = Settings { sabotage: Some(sabotage), ..settings };
@@ -204,7 +238,7 @@ pub fn find(name: &str) -> Option<&'static Scenario> {
     SCENARIOS.iter().chain(CANARIES).find(|scenario| scenario.name == name)
 }
 
-/// Fails with a sentence if something that must hold does not.
+/// Fails with a sentence if the condition does not hold.
 #[macro_export]
 macro_rules! ensure {
     ($holds:expr, $($words:tt)+) => {

@@ -1,4 +1,4 @@
-//! A table of a simulated cluster: a container whose shardlets have numbers, mapped in a way that the seed draws.
+//! A table of a simulated cluster: a container whose shardlets have numbers, with a random kind of map.
 
 use std::ops::Range;
 
@@ -75,7 +75,7 @@ impl Table {
         }
     }
 
-    /// A list table without partitions, made while faults are about.
+    /// A list table without partitions, created while there are faults.
     pub(crate) async fn create_list(client: &Client, name: &'static str) -> Result<Self, String> {
         let (kind, schema) = (MapKind::List, KeySchema::one(KeyType::Int64));
         let container = NewContainer {
@@ -93,7 +93,7 @@ impl Table {
             Box::new(move |engine| {
                 Box::pin(async move {
                     match engine.manager().create_container(&container).await {
-                        // An earlier try whose answer was lost.
+                        // An earlier attempt whose answer was lost.
                         Err(error) if error.kind() == Kind::Exists => {
                             let found = engine.manager().catalog().container_named(name).await?;
                             Ok(found.id)
@@ -107,7 +107,7 @@ impl Table {
         Ok(Self { name, id, kind, schema, shardlets: 0..1 })
     }
 
-    /// Bounds between shardlets that cut the table into about equal parts.
+    /// Bounds between shardlets that divide the table into about equal parts.
     fn even_cuts(&self, parts: u64) -> Vec<Bytes> {
         let (first, count) = (self.shardlets.start, self.shardlets.end - self.shardlets.start);
         let mut cuts: Vec<i64> =
@@ -128,7 +128,7 @@ impl Table {
 
     /// The shardlet and the row of a stored key.
     pub fn split(&self, key: &[u8]) -> Result<(i64, Vec<u8>), String> {
-        let wrong = |error| format!("{}: a key {key:?} that nobody wrote: {error}", self.name);
+        let wrong = |error| format!("{}: an invalid key {key:?}: {error}", self.name);
         let parts = self.kind.split(&self.schema, behind_prefix(key));
         let (route, row) = parts.map_err(|error| wrong(error.to_string()))?;
         match self.kind.key(&self.schema, route).as_deref() {

@@ -1,11 +1,11 @@
-//! What happened, as one number: every scheduling decision, every commit, every fault goes into the hash.
+//! The trace as one hash: every scheduling decision, every commit and every fault is part of it.
 //!
-//! Two runs with the same hash took the same way. With the log switched on the events are also kept as text, which is
-//! how a failing seed is read.
+//! Two runs with the same hash had the same schedule. With the log switched on the events are also kept as text, to
+//! analyse a failing seed.
 
 use std::time::Duration;
 
-use crate::random::mix;
+use lazuli_env::mix;
 
 #[derive(Default)]
 pub(crate) struct Trace {
@@ -30,7 +30,7 @@ impl Trace {
         }
     }
 
-    /// Notes an event; the text is only made when somebody wants to read it.
+    /// Adds an event; the text is built only if the log is on.
     pub(crate) fn event(&mut self, now: Duration, text: impl FnOnce() -> String) {
         if let Some(log) = &mut self.log {
             log.push(format!("{:>12.6} {}", now.as_secs_f64(), text()));

@@ -1,12 +1,10 @@
-//! The server as a process, on trial. Each program in `bin/` starts the binary `lazuli`, does to it what the world does
-//! (kills it under load, sends it garbage), and looks at what is left.
+//! The server as a process, on trial: what the program `trial` and the benchmarks share. They start the binary `lazuli`,
+//! send it signed requests over the wire, kill it, and read its memory and its log.
 
 pub mod blobs;
 pub mod client;
-pub mod options;
 pub mod queues;
 pub mod server;
-pub mod writers;
 
 /// What went wrong, for a person to read.
 pub type Result<T = ()> = std::result::Result<T, String>;

@@ -18,7 +18,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 pub struct Server {
     child: Child,
-    address: SocketAddr,
     /// What the ready file says.
     ready: String,
     log: PathBuf,
@@ -28,21 +27,13 @@ impl Server {
     /// Starts a server on the data in `folder` and waits until it accepts.
     pub fn start(binary: &Path, folder: &Path) -> Result<Self> {
         let ready = folder.join("ready.json");
-        // The file of the life before must not be mistaken for that of this one.
+        // The file of the process before must not be mistaken for that of this one.
         let _ = std::fs::remove_file(&ready);
         let log = folder.join("server.log");
         let file = File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
         let child = command(binary, "serve", folder)
-            .args([
-                "--blob-port",
-                "0",
-                "--queue-port",
-                "0",
-                "--table-port",
-                "0",
-                "--admin-port",
-                "0",
-            ])
+            .args(["--blob-port", "0", "--queue-port", "0", "--table-port", "0"])
+            .args(["--admin-port", "0"])
             .arg("--ready-file")
             .arg(&ready)
             .stderr(file)
@@ -50,10 +41,8 @@ impl Server {
             .stdin(Stdio::null())
             .spawn()
             .map_err(|error| format!("{}: {error}", binary.display()))?;
-        let unknown = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut server = Self { child, address: unknown, ready: String::new(), log };
+        let mut server = Self { child, ready: String::new(), log };
         server.ready = server.wait_until_ready(&ready)?;
-        server.address = server.endpoint("tables")?;
         Ok(server)
     }
 
@@ -71,23 +60,11 @@ impl Server {
         Err(self.failure("was not ready in time"))
     }
 
-    /// Where Tables listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Where Blobs listens.
-    pub fn blob_address(&self) -> Result<SocketAddr> {
-        self.endpoint("blobs")
-    }
-
-    /// Where Queues listens.
-    pub fn queue_address(&self) -> Result<SocketAddr> {
-        self.endpoint("queues")
-    }
-
-    fn endpoint(&self, front: &str) -> Result<SocketAddr> {
-        let address = endpoint(&self.ready, front);
+    /// Where a front listens, by the ready file.
+    pub fn endpoint(&self, front: &str) -> Result<SocketAddr> {
+        let ready: serde_json::Value = serde_json::from_str(&self.ready).unwrap_or_default();
+        let url = ready["endpoints"][front].as_str();
+        let address = url.and_then(|url| url.strip_prefix("http://")?.parse().ok());
         address.ok_or(format!("no endpoint of {front} in: {}", self.ready))
     }
 
@@ -96,12 +73,12 @@ impl Server {
         resident_kib(&self.child)
     }
 
-    /// What the server has said so far.
+    /// The log of the server so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// SIGKILL: no destructor, no flush, no farewell.
+    /// SIGKILL: no destructor runs, nothing is flushed.
     pub fn kill(mut self) -> Result {
         if let Ok(Some(status)) = self.child.try_wait() {
             return Err(self.failure(&format!("ended by itself before it was killed: {status}")));
@@ -156,12 +133,6 @@ fn status_kib(process: &Child, field: &str) -> Result<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(field));
     let word = line.and_then(|line| line.split_whitespace().next());
     word.and_then(|word| word.parse().ok()).ok_or(format!("no {field} in {path}"))
-}
-
-/// Where the ready file says that a front listens.
-fn endpoint(ready: &str, front: &str) -> Option<SocketAddr> {
-    let ready: serde_json::Value = serde_json::from_str(ready).ok()?;
-    ready["endpoints"][front].as_str()?.strip_prefix("http://")?.parse().ok()
 }
 
 /// Fails with what `lazuli fsck` says unless it finds nothing.

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use super::lexer::is_word;
 use super::{Finding, Repository};
 
+const ARCHITECTURE: &str = "ARCHITECTURE.md";
 const REQUIREMENTS: &str = "docs/requirements.md";
 const DECISIONS: &str = "docs/decisions/";
 const DECISION_INDEX: &str = "docs/decisions/README.md";
@@ -15,7 +16,7 @@ const DECISION_INDEX: &str = "docs/decisions/README.md";
 /// The documents that lead people to places in the code.
 const GUIDES: &[&str] = &[
     "README.md",
-    "ARCHITECTURE.md",
+    ARCHITECTURE,
     "CONTRIBUTING.md",
     "docs/benchmarks.md",
     REQUIREMENTS,
@@ -25,8 +26,8 @@ const GUIDES: &[&str] = &[
 /// Files with these endings are always named as files of ours.
 const SOURCE_ENDINGS: &[&str] = &[".rs", ".py", ".mjs", ".md"];
 
-/// What a requirement says in place of a test when nothing shows it yet.
-const NOT_YET: &str = "not yet";
+/// The sections that lead through the code, file by file and function by function.
+const FLOWS: &[&str] = &["## The flow of one request", "## The flow of one move"];
 
 /// Every path that a guide names exists.
 pub(super) fn paths(repository: &Repository) -> Vec<Finding> {
@@ -118,40 +119,53 @@ fn defines(text: &str, name: &str) -> bool {
     })
 }
 
-/// Every row of the requirements has an id of its own and either names a test or says that there is none yet.
-pub(super) fn requirements(repository: &Repository) -> Vec<Finding> {
-    let Some(file) = repository.file(REQUIREMENTS) else { return Vec::new() };
+/// In the flows of ARCHITECTURE.md, each function that is named behind its file (`path`: `Type::function` or `function`) is
+/// in that file, and each `Type::function` that stands alone is somewhere.
+pub(super) fn flows(repository: &Repository) -> Vec<Finding> {
+    let Some(file) = repository.file(ARCHITECTURE) else { return Vec::new() };
     let mut findings = Vec::new();
-    let mut seen = BTreeSet::new();
+    for flow in FLOWS.iter().filter(|flow| !file.text.lines().any(|line| line == **flow)) {
+        findings.push(Finding::at(ARCHITECTURE, format!("the section '{flow}' is gone")));
+    }
+    let (mut in_flow, mut before) = (false, None);
     for (number, line) in (1..).zip(file.text.lines()) {
-        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
-        if !line.starts_with('|') || cells[0] == "Id" || cells[0].starts_with('-') {
-            continue;
+        if line.starts_with("## ") {
+            (in_flow, before) = (FLOWS.contains(&line), None);
         }
-        let mut find = |message: String| {
-            findings.push(Finding::at_line(REQUIREMENTS, number, message));
-        };
-        let id = cells[0];
-        if !is_requirement_id(id) {
-            find(format!("'{id}' is not the id of a requirement"));
-        }
-        if !seen.insert(id) {
-            find(format!("{id} stands here twice"));
-        }
-        let shown = cells.last().copied().unwrap_or_default();
-        if shown != NOT_YET && !spans(shown).iter().any(|span| span.contains("::")) {
-            find(format!("{id} names no test; if nothing shows it, write '{NOT_YET}'"));
+        // Text and spans take turns, and a line begins with text.
+        for (at, part) in line.split('`').enumerate().filter(|_| in_flow) {
+            if at % 2 == 0 {
+                before = before.filter(|_| matches!(part, ": " | "" | "   ") || part == ":");
+            } else if part.ends_with(".rs") {
+                before = Some(part.to_owned());
+            } else if !is_function(part) {
+                before = None;
+            } else if !names_function(repository, before.take(), part) {
+                findings.push(Finding::at_line(ARCHITECTURE, number, format!("no fn '{part}'")));
+            }
         }
     }
     findings
 }
 
-/// A capital letter and a number, as in `S13`.
-fn is_requirement_id(id: &str) -> bool {
-    let mut chars = id.chars();
-    let letter = chars.next().is_some_and(|c| c.is_ascii_uppercase());
-    let digits = chars.as_str();
-    letter && !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit())
+/// `function` or `Type::function`, and not a type, a variant or a phrase.
+fn is_function(span: &str) -> bool {
+    let name = span.rsplit("::").next().unwrap_or(span);
+    name.starts_with(|c: char| c.is_ascii_lowercase())
+        && span.chars().all(|c| is_word(c) || c == ':')
+}
+
+/// Whether the file has the function; without a file, whether any does. A plain word without a file means nothing.
+fn names_function(repository: &Repository, file: Option<String>, span: &str) -> bool {
+    let (owner, name) = match span.split_once("::") {
+        Some((owner, name)) => (Some(owner), name),
+        None if file.is_none() => return true,
+        None => (None, span),
+    };
+    repository.rust().any(|(it, lexed)| {
+        let is_meant = file.as_ref().is_none_or(|path| it.path == *path);
+        is_meant && lexed.has_function(owner, name)
+    })
 }
 
 /// The index lists every decision and nothing else, and no number is given twice.
@@ -246,14 +260,20 @@ mod tests {
     }
 
     #[test]
-    fn a_requirement_without_a_test_or_an_id_or_twice_is_found() {
-        let table = "| Id | What | Shown by |\n|---|---|---|\n\
-                     | S1 | Shards. | `lazuli-store::it_holds` |\n| S2 | Maps. | not yet |\n\
-                     | S3 | Local map. | |\n| S2 | Again. | not yet |\n| see | x | not yet |\n";
-        let repository = repository(&[(REQUIREMENTS, table)]);
-        let expected =
-            ["docs/requirements.md:5", "docs/requirements.md:6", "docs/requirements.md:7"];
-        assert_eq!(places(&requirements(&repository)), expected);
+    fn a_function_of_a_flow_that_is_gone_is_found() {
+        let flow = format!(
+            "{}\n`a/src/x.rs`: `Lane::run` and `Lane::stop`, `match` `Moved`\n`a/src/x.rs`:\n`free`\n\
+             `a/src/y.rs`: `Lane::run`\n`Lane::walk`\n`a/src/x.rs`: `freed`\n{}\n## More\n`A::b`\n",
+            FLOWS[0], FLOWS[1]
+        );
+        let code = "struct Lane;\nimpl Lane { fn run() {} }\nimpl Drop for Lane { fn stop() {} }\n\
+                    fn free() {}\nimpl Other { fn walk() {} }\n";
+        let repository =
+            repository(&[(ARCHITECTURE, &flow), ("a/src/x.rs", code), ("a/src/y.rs", "")]);
+        let expected = ["ARCHITECTURE.md:5", "ARCHITECTURE.md:6", "ARCHITECTURE.md:7"];
+        assert_eq!(places(&flows(&repository)), expected);
+        let gone = super::super::tests::repository(&[(ARCHITECTURE, FLOWS[0])]);
+        assert_eq!(places(&flows(&gone)), [ARCHITECTURE]);
     }
 
     #[test]

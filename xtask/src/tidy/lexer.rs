@@ -1,12 +1,5 @@
 //! Just enough of Rust's grammar to tell code from comments and strings, and test code from the rest.
 
-pub(crate) struct Comment {
-    /// The line it begins on, from 1.
-    pub(crate) line: usize,
-    /// With its slashes.
-    pub(crate) text: String,
-}
-
 /// A function with a body.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Function {
@@ -18,17 +11,15 @@ pub(crate) struct Function {
 pub(crate) struct Lexed {
     /// The text with comments and the insides of strings and characters blanked: as many characters on as many lines.
     pub(crate) code: Vec<char>,
-    pub(crate) comments: Vec<Comment>,
 }
 
 impl Lexed {
     pub(crate) fn new(text: &str) -> Self {
-        let mut lexer =
-            Lexer { text: text.chars().collect(), at: 0, code: Vec::new(), comments: Vec::new() };
+        let mut lexer = Lexer { text: text.chars().collect(), at: 0, code: Vec::new() };
         while lexer.at < lexer.text.len() {
             lexer.step();
         }
-        Self { code: lexer.code, comments: lexer.comments }
+        Self { code: lexer.code }
     }
 
     pub(crate) fn functions(&self) -> Vec<Function> {
@@ -63,6 +54,21 @@ impl Lexed {
             at = end;
         }
         found
+    }
+
+    /// Whether there is a function of this name: in an `impl` or a `trait` of the owner, or anywhere if none is given.
+    pub(crate) fn has_function(&self, owner: Option<&str>, name: &str) -> bool {
+        let defined = |code: &[char]| {
+            let code: String = code.iter().collect();
+            code.match_indices(&format!("fn {name}"))
+                .any(|(at, it)| !code[at + it.len()..].starts_with(is_word))
+        };
+        let Some(owner) = owner else { return defined(&self.code) };
+        let blocks = ["impl", "trait"].into_iter().flat_map(|word| self.words(word));
+        blocks.filter_map(|at| Some(&self.code[at..self.block_end(at)?])).any(|block| {
+            let header: String = block.iter().take_while(|c| **c != '{').collect();
+            header.split(|c| !is_word(c)).any(|word| word == owner) && defined(block)
+        })
     }
 
     /// Where a word stands in the code.
@@ -111,7 +117,6 @@ struct Lexer {
     text: Vec<char>,
     at: usize,
     code: Vec<char>,
-    comments: Vec<Comment>,
 }
 
 impl Lexer {
@@ -152,11 +157,7 @@ impl Lexer {
     }
 
     fn comment(&mut self, end: fn(&Self) -> usize) {
-        let end = end(self);
-        let line = 1 + self.code.iter().filter(|c| **c == '\n').count();
-        let text = self.text[self.at..end].iter().collect();
-        self.comments.push(Comment { line, text });
-        self.blank_to(end);
+        self.blank_to(end(self));
     }
 
     fn line_end(&self) -> usize {
@@ -246,13 +247,6 @@ mod tests {
         assert_eq!(code(r###"f(r#"{"}"#, br"}")"###), r###"f(r#"   "#, br" ")"###);
         assert_eq!(code("fn f<'a>(x: &'a str) {}"), "fn f<'a>(x: &'a str) {}");
         assert_eq!(code("\"/* \" x"), "\"   \" x");
-    }
-
-    #[test]
-    fn comments_are_found_with_their_lines() {
-        let lexed = Lexed::new("//! one\nlet x = \"// no\"; // two\n");
-        let found: Vec<_> = lexed.comments.iter().map(|it| (it.line, it.text.as_str())).collect();
-        assert_eq!(found, [(1, "//! one"), (2, "// two")]);
     }
 
     #[test]

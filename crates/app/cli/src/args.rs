@@ -1,17 +1,17 @@
-//! What there is to type: every command with its flags and help.
+//! The command line: every command with its flags and help.
 
 pub(crate) mod backup;
-pub(crate) mod blob;
 pub(crate) mod partition;
 pub(crate) mod service;
-pub(crate) mod simulate;
-pub(crate) mod table;
+pub(crate) mod transfer;
 
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 
 use crate::flags::SettingFlags;
+use crate::simulate;
 
 /// Lazuli: a partition-first data platform in one binary.
 #[derive(Debug, Parser)]
@@ -29,7 +29,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Start the server and serve until told to stop
+    /// Start the server and serve until stopped
     Serve {
         #[command(flatten)]
         settings: SettingFlags,
@@ -50,13 +50,13 @@ pub(crate) enum Command {
     /// Maps: containers and how their keys are spread
     #[command(subcommand)]
     Map(MapCommand),
-    /// Partitions: the slices of maps, cut, joined and moved while they are in use
+    /// Partitions: list, split, merge, move, back up and restore them while they are in use
     #[command(subcommand)]
     Partition(partition::PartitionCommand),
-    /// Backups of partitions: look into them and check them
+    /// Backups of partitions: show and verify them
     #[command(subcommand)]
     Backup(backup::BackupCommand),
-    /// Jobs: what goes on in the background
+    /// Jobs: moves of partitions in the background
     #[command(subcommand)]
     Job(partition::JobCommand),
     /// Accounts and their keys
@@ -64,11 +64,11 @@ pub(crate) enum Command {
     Account(AccountCommand),
     /// Containers and their blobs: list, copy, synchronize, remove
     #[command(subcommand)]
-    Blob(blob::BlobCommand),
+    Blob(transfer::BlobCommand),
     /// Tables and their entities: list, create, delete, export, import
     #[command(subcommand)]
-    Table(table::TableCommand),
-    /// Check every key of every shard and every block file: codec, ownership, catalog, counts, sums
+    Table(transfer::TableCommand),
+    /// Check every key of every shard and every block file: encoding, ownership, catalog, counts, checksums
     #[command(
         long_about = "Check every key of every shard: that it decodes, that it belongs to a \
                       partition its shard holds, that its container is in the catalog, and that \
@@ -78,21 +78,21 @@ pub(crate) enum Command {
                       without one the data folder is checked directly."
     )]
     Fsck {
-        /// Remove block files that no row names
+        /// Remove block files that no row refers to
         #[arg(long)]
         repair: bool,
         #[command(flatten)]
         target: Target,
     },
-    /// The catalog, when it is lost
+    /// Rebuild a lost catalog
     #[command(subcommand)]
     Catalog(CatalogCommand),
-    /// The folder of block files
+    /// Repair the folder of block files
     #[command(subcommand)]
     Blocks(BlocksCommand),
-    /// Say what the traffic so far shows about the choice of keys, and what to do
+    /// Advise on the choice of keys, from the traffic so far
     Advise(#[command(flatten)] Target),
-    /// List what was asked to be changed, the newest first: when, by which way, what became of it
+    /// List the requested changes, the newest first: when, through what, and the outcome
     Audit {
         /// How many changes
         #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1000))]
@@ -103,11 +103,18 @@ pub(crate) enum Command {
         #[command(flatten)]
         target: Target,
     },
-    /// Run the balancer on a described fleet in virtual time, and print how even it becomes
-    #[command(after_help = simulate::AFTER_HELP)]
-    Simulate(simulate::Simulate),
+    /// Run the balancer on a described fleet in virtual time, and print how even the load becomes
+    #[command(after_help = simulate::args::AFTER_HELP)]
+    Simulate(simulate::args::Simulate),
     /// Make the load of all shards even: split, merge and move partitions while they are in use
     Rebalance(partition::Rebalance),
+    /// Print the completion script of a shell
+    Completions { shell: Shell },
+    /// Write a man page for each command into a folder
+    Man {
+        /// The folder, created if it does not exist
+        folder: PathBuf,
+    },
     /// Print the version
     Version,
 }
@@ -138,9 +145,9 @@ impl Target {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CatalogCommand {
-    /// Say what a catalog made of the shards would hold; make it with --accept. No server may run
+    /// Report what a catalog rebuilt from the shards would hold; rebuild it with --accept. No server may run
     Rebuild {
-        /// Make the catalog
+        /// Rebuild the catalog
         #[arg(long)]
         accept: bool,
         #[command(flatten)]
@@ -150,9 +157,9 @@ pub(crate) enum CatalogCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BlocksCommand {
-    /// Say what is wrong with the folder; take it as it is with --accept
+    /// Report what is wrong with the folder; accept it as it is with --accept
     Repair {
-        /// Take the folder as it is, though files are missing; nothing is removed from it before
+        /// Accept the folder as it is, although files are missing; until then nothing is removed from it
         #[arg(long)]
         accept: bool,
         #[command(flatten)]
@@ -166,24 +173,24 @@ pub(crate) enum ShardCommand {
     List(#[command(flatten)] Target),
     /// Add an empty shard to the running server
     Add {
-        /// Its name, unique and for people
+        /// Its name, which must be unique
         name: String,
-        /// Where it is
+        /// Its region
         #[arg(long, default_value = "local")]
         region: String,
-        /// What it is good for; may be given more than once
+        /// A label for placement rules; may be given more than once
         #[arg(long = "label", value_name = "NAME=VALUE")]
         labels: Vec<String>,
         #[command(flatten)]
         target: Target,
     },
-    /// Say what is wrong with a shard; settle it with --keep or --accept
+    /// Report what is wrong with a shard; repair it with --keep or --accept
     Repair {
         name: String,
-        /// Where catalog and shard differ about what it holds: who is right; what the other says is given up
+        /// Where catalog and shard differ about what it holds: which one is right; the other's entries are discarded
         #[arg(long)]
         keep: Option<Keep>,
-        /// Take a folder that is refused, such as an older copy, as it is; what it lacks is lost for good
+        /// Accept a folder that is refused, such as an older copy; the data that it lacks is lost for good
         #[arg(long, conflicts_with = "keep")]
         accept: bool,
         #[command(flatten)]
@@ -192,7 +199,7 @@ pub(crate) enum ShardCommand {
     /// Move everything on a shard to others, so that it can be removed
     Drain {
         name: String,
-        /// Do not wait for the end
+        /// Return at once instead of waiting for the end
         #[arg(long)]
         detach: bool,
         /// Let the shard take partitions again
@@ -209,7 +216,7 @@ pub(crate) enum ShardCommand {
     },
 }
 
-/// Who is right where catalog and shard differ.
+/// Which one is right where catalog and shard differ.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Keep {
     Catalog,

@@ -1,13 +1,10 @@
-//! Talks to the admin API of a running server: one small request, one JSON answer, over a plain socket.
-//!
-//! The admin API is on loopback only, so there is no TLS, no pooling and no redirection to know about.
+//! The admin API of a running server, over a plain connection for each request: it is on loopback only.
 
-mod stream;
-
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::io::{self, Read};
 use std::time::Duration;
 
+use lazuli_console::{Failure, Result, output};
+use lazuli_http::client::blocking::{Answer, Connection, Options};
 use lazuli_server::endpoints::AdminFile;
 use lazuli_server::secret::Secret;
 use lazuli_server::settings::Settings;
@@ -15,18 +12,19 @@ use lazuli_server::token;
 use serde_json::Value;
 
 use crate::args::Target;
-use crate::failure::{Failure, Result};
 use crate::flags::SettingFlags;
+use crate::told::Told;
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Checking all keys of a server is the longest thing to wait for.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(3600);
-/// The longest answer that is read.
+const CONNECT_WAIT: Duration = Duration::from_secs(5);
+/// A check of all keys of a server takes the longest.
+const ANSWER_WAIT: Duration = Duration::from_secs(3600);
+/// The longest answer that is read into memory.
 const ANSWER_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// How much of a stream is sent at once.
+const PIECE_BYTES: usize = 256 * 1024;
 
 /// A running server's admin API.
 pub(crate) struct Client {
-    address: SocketAddr,
     authority: String,
     token: Secret,
     /// Where the token was found, for people.
@@ -39,29 +37,28 @@ impl Client {
         let settings = settings(target)?;
         let url = match target.admin_url() {
             Some(url) => url,
-            None => AdminFile::read(&settings.data)?.map(|file| file.url).ok_or_else(|| {
-                Failure::failed(format!("no server runs on {}", settings.data.display())).hint(
-                    "start one with `lazuli serve`, or name its data folder with --data \
+            None => {
+                AdminFile::read(&settings.data).told()?.map(|file| file.url).ok_or_else(|| {
+                    Failure::failed(format!("no server runs on {}", settings.data.display())).hint(
+                        "start one with `lazuli serve`, or name its data folder with --data \
                      or its admin API with --admin",
-                )
-            })?,
+                    )
+                })?
+            }
         };
-        let kept = || token::read(&settings.data);
-        let file = || token::path(&settings.data).display().to_string();
         let (token, token_from) = match settings.admin_token {
             Some(token) => (token, "the setting admin-token".to_owned()),
-            None => (
-                kept()?.ok_or_else(|| {
+            None => {
+                let kept = token::read(&settings.data).told()?.ok_or_else(|| {
                     Failure::failed("there is no admin token").hint(
                         "name the data folder of the server with --data, \
-                     or set LAZULI_ADMIN_TOKEN to its token",
+                         or set LAZULI_ADMIN_TOKEN to its token",
                     )
-                })?,
-                file(),
-            ),
+                })?;
+                (kept, token::path(&settings.data).display().to_string())
+            }
         };
-        let (address, authority) = parse(&url)?;
-        Ok(Self { address, authority, token, token_from })
+        Ok(Self { authority: authority(&url)?, token, token_from })
     }
 
     pub(crate) fn get(&self, path: &str) -> Result<Value> {
@@ -78,12 +75,64 @@ impl Client {
 
     fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
         let body = body.map(Value::to_string).unwrap_or_default();
-        let request = self.head(method, path, body.len() as u64) + &body;
-        let answer = self.exchange(request.as_bytes()).map_err(|error| no_answer(self, &error))?;
-        self.understand(&answer)
+        let head = self.head(method, path, body.len() as u64);
+        let sent = self.connect().and_then(|mut it| it.exchange(head.as_bytes(), body.as_bytes()));
+        self.value(sent.map_err(|error| self.no_answer(&error))?.0)
     }
 
-    /// What a request begins with, whose body has this length.
+    /// A body of any length, to be read as it comes.
+    pub(crate) fn open(&self, path: &str) -> Result<impl Read + use<>> {
+        let failed = |error: io::Error| self.no_answer(&error);
+        let mut connection = self.connect().map_err(failed)?;
+        connection.send(self.head("GET", path, 0).as_bytes(), b"").map_err(failed)?;
+        let head = connection.read_head().map_err(failed)?;
+        let status = head.status;
+        let mut body = connection.into_body(&head).map_err(failed)?;
+        if (200..300).contains(&status) {
+            return Ok(body);
+        }
+        let mut bytes = Vec::new();
+        body.by_ref().take(ANSWER_BYTES_MAX).read_to_end(&mut bytes).map_err(failed)?;
+        Err(self.refused(&Answer { head, body: bytes }))
+    }
+
+    /// Sends a body of this length and reads the answer. `sent` is called with how much was sent so far.
+    pub(crate) fn send_stream(
+        &self,
+        path: &str,
+        length: u64,
+        body: &mut dyn Read,
+        mut sent: impl FnMut(u64),
+    ) -> Result<Value> {
+        let failed = |error: io::Error| self.no_answer(&error);
+        let mut connection = self.connect().map_err(failed)?;
+        connection.send(self.head("POST", path, length).as_bytes(), b"").map_err(failed)?;
+        let mut piece = vec![0; PIECE_BYTES];
+        let mut total = 0;
+        while total < length {
+            let read = body.read(&mut piece);
+            let count = read.map_err(|error| Failure::failed(format!("cannot read: {error}")))?;
+            if count == 0 {
+                return Err(Failure::failed("the backup became shorter while it was read"));
+            }
+            // A server that refuses a long body may answer and close before all of it is sent.
+            if connection.send(b"", &piece[..count]).is_err() {
+                break;
+            }
+            total += count as u64;
+            sent(total);
+        }
+        self.value(connection.read_answer(true).map_err(failed)?.0)
+    }
+
+    fn connect(&self) -> io::Result<Connection> {
+        let (connect_wait, answer_wait) = (CONNECT_WAIT, ANSWER_WAIT);
+        let body_bytes_max = ANSWER_BYTES_MAX;
+        let options = Options { connect_wait, answer_wait, body_bytes_max, trust: None };
+        Connection::open(&self.authority, &options)
+    }
+
+    /// The head of a request whose body has this length.
     fn head(&self, method: &str, path: &str, length: u64) -> String {
         format!(
             "{method} {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\
@@ -94,82 +143,66 @@ impl Client {
     }
 
     /// The JSON of an answer, or why it is a refusal.
-    fn understand(&self, answer: &[u8]) -> Result<Value> {
-        let (status, body) = split(answer).ok_or_else(|| {
-            Failure::failed(format!("what answers at {} is no admin API", self.authority))
-        })?;
-        let value: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
-        match status {
-            200..300 => Ok(value),
-            401 => Err(self.wrong_token(&value)),
-            _ => Err(refused(status, &value)),
+    fn value(&self, answer: Answer) -> Result<Value> {
+        match answer.status {
+            200..300 => Ok(answer.json()),
+            _ => Err(self.refused(&answer)),
         }
     }
 
-    /// A request of this client always carries a token, so it is the wrong one.
-    fn wrong_token(&self, answer: &Value) -> Failure {
-        let code = answer["error"]["code"].as_str().unwrap_or("token-wrong");
-        let message =
-            format!("the server at {} does not take this admin token ({code})", self.authority);
-        Failure::failed(message).hint(format!(
-            "the token comes from {}; that of the server is in the file admin-token in its data \
-             folder",
-            self.token_from
-        ))
+    fn refused(&self, answer: &Answer) -> Failure {
+        let error = &answer.json()["error"];
+        let text = |name: &str| error[name].as_str();
+        if answer.status == 401 {
+            let code = text("code").unwrap_or("token-wrong");
+            let message =
+                format!("the server at {} does not take this admin token ({code})", self.authority);
+            return Failure::failed(message).hint(format!(
+                "the token comes from {}; the server's token is in the file admin-token in its \
+                 data folder",
+                self.token_from
+            ));
+        }
+        let message = match (text("message"), text("code")) {
+            (Some(message), Some(code)) => format!("{message} ({code})"),
+            _ => format!("the server answered with status {}", answer.status),
+        };
+        Failure::failed(message).maybe_hint(text("hint"))
     }
 
-    fn connect(&self) -> std::io::Result<TcpStream> {
-        let stream = TcpStream::connect_timeout(&self.address, CONNECT_TIMEOUT)?;
-        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-        Ok(stream)
-    }
-
-    fn exchange(&self, request: &[u8]) -> std::io::Result<Vec<u8>> {
-        let mut stream = self.connect()?;
-        stream.write_all(request)?;
-        let mut answer = Vec::new();
-        stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer)?;
-        Ok(answer)
+    fn no_answer(&self, error: &io::Error) -> Failure {
+        if error.kind() == io::ErrorKind::InvalidData {
+            let message = format!("no admin API answers at {}: {error}", self.authority);
+            return Failure::failed(message);
+        }
+        Failure::failed(format!("the admin API at {} does not answer: {error}", self.authority))
+            .hint("is the server still running? `lazuli serve` starts one")
     }
 }
 
-fn no_answer(client: &Client, error: &std::io::Error) -> Failure {
-    Failure::failed(format!("the admin API at {} does not answer: {error}", client.authority))
-        .hint("is the server still running? `lazuli serve` starts one")
+/// Gets an answer to print for people. With `--json` it is printed as it is instead, and there is none.
+pub(crate) fn fetch(target: &Target, path: &str) -> Result<Option<Value>> {
+    let answer = Client::find(target)?.get(path)?;
+    if target.json {
+        output::json(&answer);
+        return Ok(None);
+    }
+    Ok(Some(answer))
 }
 
 /// The settings that a command finds a server by.
 pub(crate) fn settings(target: &Target) -> Result<Settings> {
     let flags = SettingFlags::of_data(target.data.clone(), target.config.clone());
-    Ok(Settings::read(&flags.sources().texts()?)?)
+    flags.sources().texts().and_then(|texts| Settings::read(&texts)).told()
 }
 
-fn parse(url: &str) -> Result<(SocketAddr, String)> {
-    let wrong = || Failure::usage(format!("`{url}` is no address such as http://127.0.0.1:10010"));
-    let rest = url.strip_prefix("http://").ok_or_else(wrong)?;
-    let authority = rest.strip_suffix('/').unwrap_or(rest);
-    let address = authority.to_socket_addrs().ok().and_then(|mut all| all.next());
-    Ok((address.ok_or_else(wrong)?, authority.to_owned()))
-}
-
-/// Status and body of an answer. The server closes the connection behind it, so the body is all that is left.
-fn split(answer: &[u8]) -> Option<(u16, &[u8])> {
-    let end = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
-    let head = std::str::from_utf8(&answer[..end]).ok()?;
-    let status = head.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
-    Some((status, &answer[end + 4..]))
-}
-
-fn refused(status: u16, answer: &Value) -> Failure {
-    let text = |name: &str| answer["error"][name].as_str();
-    let failure = match (text("message"), text("code")) {
-        (Some(message), Some(code)) => Failure::failed(format!("{message} ({code})")),
-        _ => Failure::failed(format!("the server answered with status {status}")),
-    };
-    match text("hint") {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
+/// Host and port of a URL.
+fn authority(url: &str) -> Result<String> {
+    let rest = url.strip_prefix("http://").map(|rest| rest.strip_suffix('/').unwrap_or(rest));
+    let port = rest.and_then(|rest| rest.rsplit_once(':')?.1.parse::<u16>().ok());
+    rest.filter(|_| port.is_some()).map(str::to_owned).ok_or_else(|| {
+        Failure::usage(format!("`{url}` is no address such as http://127.0.0.1:10010"))
+    })
 }
 
 #[cfg(test)]
@@ -177,18 +210,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_split_into_status_and_body() {
-        assert_eq!(split(b"HTTP/1.1 200 OK\r\na: b\r\n\r\n{}"), Some((200, &b"{}"[..])));
-        for bad in [&b""[..], b"HTTP/1.1 200", b"SSH-2.0\r\n\r\n", b"HTTP/1.1 \r\n\r\n"] {
-            assert_eq!(split(bad), None);
-        }
-    }
-
-    #[test]
     fn addresses_are_plain_http() {
-        assert_eq!(parse("http://127.0.0.1:7/").unwrap().0.port(), 7);
+        assert_eq!(authority("http://127.0.0.1:7/").unwrap(), "127.0.0.1:7");
         for bad in ["", "127.0.0.1:7", "https://127.0.0.1:7", "http://", "http://127.0.0.1"] {
-            assert!(parse(bad).is_err(), "{bad}");
+            assert!(authority(bad).is_err(), "{bad}");
         }
     }
 }

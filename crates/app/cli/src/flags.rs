@@ -1,4 +1,4 @@
-//! The flags of settings, made from the server's table of settings.
+//! The flags of settings, generated from the server's table of settings.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -56,7 +56,9 @@ impl Args for SettingFlags {
         TABLE.iter().filter(|row| !row.secret).fold(command.arg(file), |command, row| {
             let default = row.default.map(|text| format!(" [default: {text}]"));
             let help = format!("{}{}", row.help, default.unwrap_or_default());
-            command.arg(Arg::new(row.name).long(row.name).value_name(row.takes).help(help))
+            let arg = Arg::new(row.name).long(row.name).value_name(row.takes).help(help);
+            // What is set for one front alone is explained once, in docs/settings.md.
+            command.arg(arg.hide(row.is_override))
         })
     }
 

@@ -1,13 +1,14 @@
-//! The command line of Lazuli. `args` says what there is to type, `commands` has one file per command.
+//! The command line of Lazuli: `args` parses, `commands` calls, one file per command. `simulate` runs the balancer on a
+//! described fleet in virtual time, without a server.
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage.
 
 mod args;
 mod client;
 mod commands;
-mod failure;
 mod flags;
-mod output;
+mod simulate;
+mod told;
 
 use std::process::ExitCode;
 

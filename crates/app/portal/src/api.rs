@@ -1,7 +1,7 @@
-//! The seam to the admin API: everything that the portal knows and does goes through it, and nothing else.
+//! The interface to the admin API, through which everything that the portal knows and does goes.
 //!
-//! Whoever serves the portal answers in process; over the wire the answers would be the same. Pages ask through [`Api`],
-//! which turns refusals into errors that say why.
+//! The server that hosts the portal answers in process; over the wire the answers would be the same. Pages use [`Api`],
+//! which turns refusals into errors with their reason.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The admin API as the portal needs it.
 pub trait AdminApi: Send + Sync + 'static {
-    /// Whether this text is the admin token, found out in constant time. Wrong ones are counted, whoever brings them.
+    /// Compares a text with the admin token in constant time. Wrong ones are counted for all callers together.
     fn try_token(&self, text: &str, now: Instant) -> Tried;
 
-    /// Answers one request as the API does over the wire. The token has been shown already.
+    /// Answers one request as the API does over the wire. The caller has checked the token.
     fn ask(&self, ask: Ask) -> BoxFuture<'_, Response>;
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Refused {
 
 pub(crate) type Result<T> = std::result::Result<T, Refused>;
 
-/// The admin API as pages ask it.
+/// The admin API as pages use it.
 #[derive(Clone)]
 pub(crate) struct Api(Arc<dyn AdminApi>);
 

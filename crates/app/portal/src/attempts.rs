@@ -1,5 +1,5 @@
-//! How many wrong tokens are taken: a few, then nobody may try for a while. Only this machine can reach the portal and the
-//! admin API, so all attempts at both count together.
+//! Rate limit of wrong admin tokens: after a few, every attempt is refused for a while. Only this machine can reach the
+//! portal and the admin API, so the attempts at both count together.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,12 +9,12 @@ const WRONG_MAX: u32 = 10;
 /// How long wrong tokens count.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tried {
     Right,
     Wrong,
-    /// Nobody may try before this has passed.
+    /// Every attempt is refused before this time has passed.
     Wait(Duration),
 }
 

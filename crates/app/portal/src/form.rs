@@ -8,7 +8,7 @@ use lazuli_http::{Body, BodyError};
 /// The longest form, in bytes.
 pub(crate) const FORM_BYTES_MAX: usize = 256 * 1024;
 
-/// The field that repeats the secret of the session.
+/// The field with the CSRF token of the session.
 pub(crate) const CSRF_FIELD: &str = "csrf";
 
 /// The fields of one form, decoded.
@@ -38,14 +38,15 @@ impl Form {
         self.file.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Throws away a file that nobody has taken, within limits, so that a browser that is still sending gets to read why.
+    /// Reads and discards a file that no page has taken, within limits, so that a browser that is still sending reads the
+    /// answer.
     pub(crate) async fn discard_file(&self) {
         if let Some(mut file) = self.take_file() {
             file.body.discard().await;
         }
     }
 
-    /// Reads a form of the kind that browsers send unless told otherwise.
+    /// Reads a form of the type `application/x-www-form-urlencoded`.
     pub(crate) async fn read(body: Body) -> Result<Self, BodyError> {
         let bytes = body.collect(FORM_BYTES_MAX).await?;
         let text = std::str::from_utf8(&bytes).map_err(|_| BodyError::Broken)?;

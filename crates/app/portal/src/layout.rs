@@ -1,4 +1,4 @@
-//! What all pages share: the frame with the navigation, and the small pieces that pages are made of.
+//! The layout that all pages share: the frame with the navigation, and their small building blocks.
 
 use maud::{DOCTYPE, Markup, html};
 use serde_json::Value;
@@ -42,7 +42,7 @@ pub(crate) fn page(page: &Page, session: &Session, notice: Option<&Notice>) -> M
     )
 }
 
-/// A page for somebody who has not shown the token.
+/// A page for a visitor who is not logged in.
 pub(crate) fn outside(title: &str, body: Markup) -> Markup {
     frame(
         title,
@@ -55,7 +55,7 @@ pub(crate) fn outside(title: &str, body: Markup) -> Markup {
     )
 }
 
-/// What stands in place of a page that cannot be shown.
+/// The page shown instead of one that failed.
 pub(crate) fn fault(fault: &Fault) -> Markup {
     html! {
         h1 { "That did not work" }
@@ -99,7 +99,7 @@ fn brand() -> Markup {
     }
 }
 
-/// The field that makes a form one of ours.
+/// The CSRF token of the session, as a hidden field.
 pub(crate) fn csrf(session: &Session) -> Markup {
     html! { input type="hidden" name=(CSRF_FIELD) value=(session.csrf); }
 }
@@ -131,7 +131,7 @@ pub(crate) fn state(word: &str) -> Markup {
     html! { span.state.good[good].bad[bad] { (word) } }
 }
 
-/// How much a part is of the whole, for the eye alone: the figure stands beside it.
+/// A part of a whole as a bar; hidden from screen readers, because the figure stands beside it.
 pub(crate) fn bar(part: u64, whole: u64) -> Markup {
     let width = part as f64 * 100.0 / whole.max(1) as f64;
     html! {
@@ -164,12 +164,12 @@ pub(crate) fn number_table(label: &str, heads: &[&str], numbers: &[&str], rows: 
     }
 }
 
-/// A text that the admin API said; nothing if it said none.
+/// A text in an answer of the admin API; empty if there is none.
 pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// A list that the admin API gave.
+/// A list in an answer of the admin API.
 pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }

@@ -1,8 +1,9 @@
-//! The portal: pages on which operators see their partitions, steer them and look into the data.
+//! The portal: web pages on which operators see their partitions, change them and browse the data. It knows nothing but the
+//! admin API ([`AdminApi`]): a page that needs something else means that the API lacks an operation.
 //!
-//! One request: the name it was sent to, `route` (path to page), the session, the form and its secret, one visible
-//! `match`, the page, the frame. Pages are made on the server from what the admin API says ([`AdminApi`]) and from
-//! nothing else; templates escape everything, because names of tables, blobs and keys are whatever users stored.
+//! One request: the host name it was sent to, `route` (path to page), the session, the form and its CSRF token, one visible
+//! `match`, the page, the frame. Pages are rendered on the server. Templates escape everything, because names of tables,
+//! blobs and keys are untrusted.
 
 mod api;
 mod attempts;
@@ -23,7 +24,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use lazuli_http::uri::{Query, percent_encode};
-use lazuli_http::{Method, Request, Response, StatusCode, Stop};
+use lazuli_http::{Method, Request, Response, StatusCode};
+use lazuli_net::Stop;
 use maud::Markup;
 use tokio::sync::Semaphore;
 
@@ -41,7 +43,7 @@ use session::{Session, Sessions};
 pub struct Portal {
     api: Api,
     sessions: Sessions,
-    /// Cookies know no ports, so the name tells servers on one machine apart.
+    /// The cookie's name has the port, because cookies are shared by all ports of a host.
     cookie: String,
     streams: Arc<Semaphore>,
     stop: Stop,
@@ -97,7 +99,7 @@ impl Portal {
         }
     }
 
-    /// A request of somebody who has shown the token.
+    /// A request of a logged-in visitor.
     async fn visit(self: Arc<Self>, route: Route, request: Request, session: Session) -> Response {
         if route == Route::Live {
             return self.stream(&request, session);
@@ -138,7 +140,7 @@ impl Portal {
         }
     }
 
-    /// The content of a page as it is now, for whoever is looking at it. None if it is no page any more.
+    /// The content of a page as it is now, for its live stream. None if the page is gone.
     pub(crate) async fn body_of(&self, session: &Session, of: &str) -> Option<String> {
         let (path, query) = of.split_once('?').unwrap_or((of, ""));
         let route = Route::parse("GET", path).ok()?;

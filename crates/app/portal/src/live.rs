@@ -1,15 +1,16 @@
-//! Live pages: the same page made again and again, and sent when it differs (server-sent events).
+//! Live pages: a page is rendered every second, and sent when it differs (server-sent events).
 //!
-//! The script in the browser takes over the parts that are marked as live. Pages do without: they are complete when
-//! they are loaded. A stream ends with its session, with the server, and after a while in any case; browsers then ask
-//! for another one by themselves.
+//! The script in the browser replaces the parts that are marked as live. Pages also work without it: they are complete when
+//! they are loaded. A stream ends with its session, with the server, and after ten minutes in any case; browsers then open
+//! another one by themselves.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use lazuli_http::{Body, BodyError, Response, StatusCode, Stop};
+use lazuli_http::{Body, BodyError, Response, StatusCode};
+use lazuli_net::Stop;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::Portal;
@@ -17,14 +18,14 @@ use crate::session::Session;
 
 /// The most streams at the same time. Connections of the admin port are few, and commands need some too.
 pub(crate) const STREAMS_MAX: usize = 24;
-/// How often a page is made again.
+/// How often a page is rendered again.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// How long a stream lasts at most, in intervals.
 const TURNS_MAX: u32 = 600;
 /// After so many intervals without news a line shows that the stream is alive.
 const SILENT_TURNS_MAX: u32 = 15;
 
-/// One page that somebody looks at.
+/// One page that is open in a browser.
 pub(crate) struct Stream {
     pub(crate) portal: Arc<Portal>,
     pub(crate) session: Session,
@@ -75,7 +76,7 @@ impl Watched {
             let made = Some(hasher.finish());
             if made != self.sent {
                 self.sent = made;
-                // As JSON the text is one line, whatever is in it.
+                // As JSON the text is one line.
                 let event = format!("data: {}\n\n", serde_json::Value::String(text));
                 return Ok(Some((event.into(), self)));
             }

@@ -1,4 +1,4 @@
-//! What a page gets and gives: a visit with its session and its form, and what the visitor sees next.
+//! The input and output of a page: a visit with its session and its form, and what the visitor sees next.
 
 use lazuli_http::uri::Query;
 use lazuli_http::{Response, StatusCode};
@@ -8,12 +8,12 @@ use crate::api::{Api, Refused};
 use crate::form::{CSRF_FIELD, Form};
 use crate::session::{Notice, Session};
 
-/// One request of somebody who has shown the token.
+/// One request of a logged-in visitor.
 pub(crate) struct Visit<'a> {
     pub(crate) api: &'a Api,
     pub(crate) session: &'a Session,
     pub(crate) query: Query<'a>,
-    /// Empty unless the visitor changes something; then it carried the secret of the session.
+    /// Empty unless the visitor changes something; then it carried the CSRF token of the session.
     pub(crate) form: Form,
 }
 
@@ -68,15 +68,15 @@ pub(crate) struct Page {
     pub(crate) body: Markup,
 }
 
-/// What the visitor gets.
+/// The answer to a visit.
 pub(crate) enum Outcome {
     Page(Page),
-    /// Another page, which tells what was done.
+    /// A redirect to another page, which shows the notice.
     Moved {
         to: String,
         notice: Notice,
     },
-    /// A file: what somebody stored, as no page.
+    /// Stored bytes to download, not a page.
     File(Response),
 }
 

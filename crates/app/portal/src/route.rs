@@ -1,9 +1,9 @@
-//! Paths of the portal to what is there: one closed enum, matched without `_`.
+//! Paths of the portal to pages: one closed enum, matched without `_`.
 
 use lazuli_http::uri::percent_decode;
 
-use crate::pages::change::Change;
-use crate::pages::explorer::Place;
+use crate::pages::change::PartitionChange;
+use crate::pages::explorer::ExplorerPage;
 use crate::pages::jobs::Steer;
 
 /// Where the portal begins. Everything else on the port is the admin API.
@@ -34,12 +34,12 @@ pub(crate) enum Route {
     /// What a change of a partition would do.
     PreviewChange {
         id: u64,
-        change: Change,
+        change: PartitionChange,
     },
     /// The change itself.
     MakeChange {
         id: u64,
-        change: Change,
+        change: PartitionChange,
     },
     Advice,
     Jobs,
@@ -49,7 +49,7 @@ pub(crate) enum Route {
         steer: Steer,
     },
     /// What is stored in tables, blobs and queues.
-    Explorer(Place),
+    Explorer(ExplorerPage),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +83,8 @@ impl Route {
             ["containers", name] => Self::Container { name: (*name).to_owned() },
             ["partitions", id] => Self::Partition { id: number(id)? },
             ["partitions", id, change] => {
-                let (id, change) = (number(id)?, Change::parse(change).ok_or(NoRoute::Path)?);
+                let (id, change) =
+                    (number(id)?, PartitionChange::parse(change).ok_or(NoRoute::Path)?);
                 match method {
                     "POST" => Self::MakeChange { id, change },
                     _ => Self::PreviewChange { id, change },
@@ -95,7 +96,9 @@ impl Route {
                 number: number(job)?,
                 steer: Steer::parse(steer).ok_or(NoRoute::Path)?,
             },
-            ["explorer", rest @ ..] => Self::Explorer(Place::parse(rest).ok_or(NoRoute::Path)?),
+            ["explorer", rest @ ..] => {
+                Self::Explorer(ExplorerPage::parse(rest).ok_or(NoRoute::Path)?)
+            }
             _ => return Err(NoRoute::Path),
         };
         let (get, post) = route.methods();
@@ -106,7 +109,7 @@ impl Route {
         }
     }
 
-    /// Whether it can be looked at, and whether it can be told something.
+    /// Whether it takes GET, and whether it takes POST.
     fn methods(&self) -> (bool, bool) {
         match self {
             Self::Style | Self::Script | Self::Icon | Self::Live => (true, false),
@@ -140,7 +143,7 @@ mod tests {
         assert_eq!(parse("POST", "/portal/accounts/a%2Fb/keys"), Ok(keys));
         let container = Route::Container { name: "tables/mine/orders".to_owned() };
         assert_eq!(parse("GET", "/portal/containers/tables%2Fmine%2Forders"), Ok(container));
-        let (id, change) = (7, Change::ReadOnly);
+        let (id, change) = (7, PartitionChange::ReadOnly);
         let path = "/portal/partitions/7/read-only";
         assert_eq!(parse("GET", path), Ok(Route::PreviewChange { id, change }));
         assert_eq!(parse("POST", path), Ok(Route::MakeChange { id, change }));

@@ -1,7 +1,7 @@
-//! Sessions: who has shown the token lately, and the secret that every change of theirs must repeat.
+//! Sessions of logged-in visitors, and the CSRF token that every change must repeat.
 //!
-//! They are kept in memory, so a restart ends them all. Their number is bounded: the one that was unused for longest
-//! makes room. Ids and secrets are random, and long enough that nobody guesses one.
+//! They are kept in memory, so a restart ends them all. Their number is bounded: the least recently used one is evicted. Ids
+//! and CSRF tokens are 32 random bytes each.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,16 +16,16 @@ const AGE_MAX: Duration = Duration::from_secs(12 * 60 * 60);
 /// Random bytes of an id, and of the secret of a session.
 const ID_BYTES: usize = 32;
 
-/// A visitor who has shown the token.
+/// A logged-in visitor.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub(crate) id: String,
-    /// What every form repeats, so that no page of another site can send one (CSRF).
+    /// The CSRF token, which every form repeats.
     pub(crate) csrf: String,
 }
 
 impl Session {
-    /// Whether a form repeats the secret of this session, found out in constant time.
+    /// Whether a form repeats the CSRF token of this session, compared in constant time.
     pub(crate) fn vouches_for(&self, given: &str) -> bool {
         let (mine, given) = (self.csrf.as_bytes(), given.as_bytes());
         let differing = mine.iter().zip(given).fold(0, |differing, (a, b)| differing | (a ^ b));
@@ -37,11 +37,11 @@ struct Kept {
     session: Session,
     begun: Instant,
     used: Instant,
-    /// What the next page tells about the change that led to it.
+    /// What the next page shows.
     notice: Option<Notice>,
 }
 
-/// What became of a change, told once on the next page.
+/// The outcome of a change, shown once on the next page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Notice {
     pub(crate) text: String,
@@ -73,7 +73,7 @@ impl Sessions {
         Some(one.session.clone())
     }
 
-    /// Whether the session is still there, without calling this a use of it.
+    /// Whether the session still exists. This does not count as a use of it.
     pub(crate) fn lasts(&self, id: &str, now: Instant) -> bool {
         self.lock(now).contains_key(id)
     }

@@ -4,7 +4,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use lazuli_http::auth::{Key, Keys, key_bytes};
+use lazuli_azure::auth::{Key, Keys, key_bytes};
 
 use crate::secret::Secret;
 

@@ -1,4 +1,4 @@
-//! The runtime for work that nobody waits for, such as moving a partition. It has half as many threads as there are cores,
+//! The runtime for background work, such as moving a partition. It has half as many threads as there are cores,
 //! and they give way to those that answer requests.
 
 use std::io;

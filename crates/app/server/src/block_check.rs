@@ -35,7 +35,7 @@ struct Check<'a> {
     blobs: &'a Blobs,
     files: &'a BlockFiles,
     repair: bool,
-    /// Generations that nobody has swept yet: what nothing names there is no finding, it will go.
+    /// Generations that were not swept yet: unreferenced files in them are no finding, the next sweep removes them.
     unswept: BTreeSet<u64>,
     found: Found,
 }
@@ -52,7 +52,7 @@ pub(crate) async fn check(blobs: &Blobs, folder: &BlockFolder, repair: bool) -> 
     let mut damaged = check.damaged().await?;
     check.named(&mut damaged).await?;
     check.unnamed().await?;
-    // What is damaged and named by nobody was cut off by a crash before anybody could name it.
+    // A damaged file without a reference was cut off by a crash before it could be referenced.
     for id in damaged {
         check.orphan(id).await?;
     }

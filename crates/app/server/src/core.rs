@@ -2,14 +2,16 @@
 //!
 //! `serve` starts its background work; `fsck` only looks.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lazuli_engine::{Engine, Settings as EngineSettings};
 use lazuli_shapes::blob::Blobs;
 use lazuli_shardmap::manager::NewShard;
-use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result, Store};
+use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result};
 use lazuli_store_blocks::BlockFiles;
 use lazuli_store_embedded::{EmbeddedStore, Settings as StoreSettings};
+use tokio::task::JoinHandle;
 
 use crate::behind::Behind;
 use crate::block_folder::{BlockFolder, Closed};
@@ -19,6 +21,8 @@ use crate::settings::{Durability, Settings};
 
 /// The shard that a new data folder begins with.
 const FIRST_SHARD: &str = "shard-0001";
+/// The folder in which its store is made.
+const FIRST_STORE: &str = "first-shard.new";
 
 pub(crate) struct Core {
     pub(crate) host: Arc<Host>,
@@ -35,8 +39,9 @@ impl Core {
     pub(crate) async fn open(folder: &Folder, settings: &Settings) -> Result<Self> {
         let store_settings = store_settings(settings);
         check_catalog(folder)?;
+        let first_store = FirstStore::begin(folder, &store_settings);
         let catalog = Arc::new(open_store(&folder.catalog(), &store_settings).await?);
-        check_blank(folder, &*catalog.snapshot()).await?;
+        check_blank(folder, &lazuli_store::Newest::of(&*catalog)).await?;
         let behind = Behind::start().map_err(|error| Error::internal("no-threads", error))?;
         let (env, kept) = (behind.env(), catalog.clone());
         let engine_settings = EngineSettings::default();
@@ -48,6 +53,9 @@ impl Core {
         let engine = Engine::on(env, engine_settings, kept).await?;
         if engine.manager().catalog().shards().await?.is_empty() {
             engine.manager().add_shard(&first_shard()).await?;
+            if let Some(first_store) = first_store {
+                first_store.put(&folder.shards().join(FIRST_SHARD)).await?;
+            }
         }
         let host = Arc::new(Host::new(folder.shards(), store_settings, engine.clone(), catalog));
         let closed = Closed::look(folder.blocks(), &host.lineage).await?;
@@ -89,6 +97,38 @@ impl Core {
             tracing::warn!(%error, "block files were not closed cleanly");
         }
         self.host.close_all(&self.folder).await;
+    }
+}
+
+/// The store of the first shard, made while that of the catalog is made: on a new folder both take the same time, most of
+/// it fsyncs. It is made beside the shards and gets its place when the catalog knows the shard, so that a crash in between
+/// leaves no shard without a catalog.
+struct FirstStore {
+    path: PathBuf,
+    making: JoinHandle<Result<()>>,
+}
+
+impl FirstStore {
+    /// None if the folder is not new.
+    fn begin(folder: &Folder, settings: &StoreSettings) -> Option<Self> {
+        if EmbeddedStore::exists(folder.catalog()) {
+            return None;
+        }
+        let (path, settings) = (folder.path().join(FIRST_STORE), settings.clone());
+        let made = path.clone();
+        let making = tokio::task::spawn_blocking(move || {
+            // A start that ended half-way may have left one.
+            let _ = std::fs::remove_dir_all(&made);
+            EmbeddedStore::create(&made, &settings)
+        });
+        Some(Self { path, making })
+    }
+
+    async fn put(self, place: &Path) -> Result<()> {
+        self.making.await.map_err(|error| Error::internal("store-panicked", error))??;
+        let moved = place.parent().map_or(Ok(()), std::fs::create_dir_all);
+        let moved = moved.and_then(|()| std::fs::rename(&self.path, place));
+        moved.map_err(|error| Error::internal("file-error", error))
     }
 }
 

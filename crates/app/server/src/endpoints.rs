@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, Result};
-use crate::folder::{read_small, write_atomically};
+use crate::folder::{read_small, write_for_this_run};
 
 /// One address that something listens on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,10 +24,24 @@ impl Endpoint {
     }
 }
 
-/// The one line that says that everything accepts.
-pub fn ready_line(endpoints: &[Endpoint]) -> String {
-    let all: Vec<_> = endpoints.iter().map(|one| format!("{}={}", one.name, one.url())).collect();
+/// A front that was left out because its default port is taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotStarted {
+    pub name: &'static str,
+    pub reason: String,
+}
+
+/// The one line that says that everything accepts, and which fronts were left out.
+pub fn ready_line(endpoints: &[Endpoint], not_started: &[NotStarted]) -> String {
+    let open = endpoints.iter().map(|one| format!("{}={}", one.name, one.url()));
+    let left_out = not_started.iter().map(|one| format!("{}=not-started", one.name));
+    let all: Vec<_> = open.chain(left_out).collect();
     format!("lazuli ready {}", all.join(" "))
+}
+
+/// Why fronts were left out, by name.
+pub fn reasons(not_started: &[NotStarted]) -> Value {
+    not_started.iter().map(|one| (one.name.to_owned(), json!(one.reason))).collect()
 }
 
 /// One address by name; what is served both ways has its HTTPS under `NAME-https`.
@@ -44,17 +58,22 @@ pub fn by_name(endpoints: &[Endpoint]) -> Value {
 }
 
 /// What the ready file says.
-pub fn ready_json(endpoints: &[Endpoint], token_file: Option<&Path>) -> Value {
+pub fn ready_json(
+    endpoints: &[Endpoint],
+    not_started: &[NotStarted],
+    token_file: Option<&Path>,
+) -> Value {
     json!({
         "pid": std::process::id(),
         "endpoints": by_name(endpoints),
+        "not_started": reasons(not_started),
         "admin_token_file": token_file,
     })
 }
 
 /// Writes the ready file.
 pub fn write_ready_file(path: &Path, content: &Value) -> Result<()> {
-    write_atomically(path, &format!("{content:#}\n"), 0o644)
+    write_for_this_run(path, &format!("{content:#}\n"), 0o644)
 }
 
 /// `admin.json`: how commands find the server that uses a data folder.
@@ -70,10 +89,10 @@ impl AdminFile {
 
     pub(crate) fn write(&self, data: &Path) -> Result<()> {
         let content = json!({ "url": self.url, "pid": std::process::id() });
-        write_atomically(&Self::path(data), &format!("{content:#}\n"), 0o600)
+        write_for_this_run(&Self::path(data), &format!("{content:#}\n"), 0o600)
     }
 
-    /// The server is gone, so commands need not look for it. If this fails they find nobody there.
+    /// The server is gone, so commands need not look for it. If this fails they find no server there.
     pub(crate) fn remove(data: &Path) {
         let _ = std::fs::remove_file(Self::path(data));
     }
@@ -107,21 +126,27 @@ mod tests {
         ]
     }
 
+    fn not_started() -> NotStarted {
+        NotStarted { name: "blobs", reason: "taken".to_owned() }
+    }
+
     #[test]
-    fn the_ready_line_names_every_endpoint() {
+    fn the_ready_line_names_every_endpoint_and_every_front_that_is_left_out() {
         assert_eq!(
-            ready_line(&endpoints()),
+            ready_line(&endpoints(), &[not_started()]),
             "lazuli ready tables=http://127.0.0.1:10002 tables=https://127.0.0.1:10002 \
-             admin=http://127.0.0.1:10010"
+             admin=http://127.0.0.1:10010 blobs=not-started"
         );
     }
 
     #[test]
     fn the_ready_file_lists_endpoints_by_name() {
-        let content = ready_json(&endpoints(), Some(Path::new("/data/admin-token")));
+        let content =
+            ready_json(&endpoints(), &[not_started()], Some(Path::new("/data/admin-token")));
         assert_eq!(content["endpoints"]["tables"], "http://127.0.0.1:10002");
         assert_eq!(content["endpoints"]["tables-https"], "https://127.0.0.1:10002");
         assert_eq!(content["endpoints"]["admin"], "http://127.0.0.1:10010");
+        assert_eq!(content["not_started"]["blobs"], "taken");
         assert_eq!(content["admin_token_file"], "/data/admin-token");
         assert_eq!(content["pid"], std::process::id());
     }

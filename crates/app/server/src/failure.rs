@@ -3,6 +3,20 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use lazuli_store::Reason;
+
+lazuli_store::reasons! {
+    /// Failures that decide the status of an answer of the admin API. All others are the server's own.
+    pub enum FailureReason {
+        AccountNotFound = "account-not-found",
+        AccountExists = "account-exists",
+        AccountsGiven = "accounts-given",
+        TooManyAccounts = "too-many-accounts",
+        BadAccount = "bad-account",
+        BadRequest = "bad-request",
+    }
+}
+
 /// A failure as operators see it, on the terminal and in the admin API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
@@ -18,6 +32,10 @@ impl Failure {
         Self { code: code.into(), message: message.into(), hint: None }
     }
 
+    pub fn of(reason: FailureReason, message: impl Into<String>) -> Self {
+        Self::new(<&'static str>::from(reason), message)
+    }
+
     /// Says what to do about it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -27,6 +45,11 @@ impl Failure {
 
     pub fn code(&self) -> &str {
         &self.code
+    }
+
+    /// Which of the reasons of `R` this failure has, if any.
+    pub fn reason<R: Reason>(&self) -> Option<R> {
+        R::ALL.iter().copied().find(|reason| (*reason).into() == self.code)
     }
 
     pub fn message(&self) -> &str {

@@ -141,12 +141,18 @@ pub fn read_small(path: &Path) -> Result<Option<String>> {
     Ok(Some(text))
 }
 
-/// Writes a file so that whoever reads it finds all of the text or none, and a crash leaves the old or the new one.
+/// Writes a file so that a reader finds all of the text or none, and a crash leaves the old or the new one.
 pub fn write_atomically(path: &Path, text: &str, mode: u32) -> Result<()> {
-    write_new(path, text, mode).map_err(|error| cannot("write", path, &error))
+    write_new(path, text, mode, true).map_err(|error| cannot("write", path, &error))
 }
 
-fn write_new(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+/// The same for what only holds while this process runs: a reader finds all of the text or none, and after a crash of the
+/// machine it means nothing any more. So there is no fsync.
+pub(crate) fn write_for_this_run(path: &Path, text: &str, mode: u32) -> Result<()> {
+    write_new(path, text, mode, false).map_err(|error| cannot("write", path, &error))
+}
+
+fn write_new(path: &Path, text: &str, mode: u32, is_synced: bool) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", std::process::id()));
     let new = path.with_file_name(name);
@@ -159,6 +165,9 @@ fn write_new(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     // What the process does not give to others by itself, it gives here.
     file.set_permissions(Permissions::from_mode(mode))?;
     file.write_all(text.as_bytes())?;
+    if !is_synced {
+        return std::fs::rename(&new, path);
+    }
     file.sync_all()?;
     std::fs::rename(&new, path)?;
     match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {

@@ -1,83 +1,135 @@
-//! The fronts of a server: one entry for each, with its port and what answers its requests.
+//! The table of fronts: settings, listeners, metrics, `status`, the ready line and the portal learn of a front here.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use lazuli_env::BoxFuture;
-use lazuli_http::auth::Accounts;
-use lazuli_http::{Request, Response};
+use lazuli_azure::auth::Accounts;
+use lazuli_http::{Handler, HttpFront, counted};
+use lazuli_net::{Budget, Metrics, Protocol};
 use lazuli_shapes::queue::Queues;
 use lazuli_shapes::record::Records;
 
 use crate::core::Core;
-use crate::metrics::Requests;
-use crate::settings::Settings;
+use crate::settings::table::row;
+use crate::settings::{FrontSettings, Row, Settings};
 
-pub(crate) struct Front {
-    pub(crate) name: &'static str,
-    pub(crate) port: u16,
-    /// How long a request may take altogether.
-    pub(crate) request_timeout: Duration,
-    pub(crate) handler: Handler,
+/// One front.
+#[derive(Debug)]
+pub struct FrontRow {
+    /// In endpoints, metrics, the ready file and the portal.
+    pub name: &'static str,
+    /// What the names of its settings begin with.
+    pub setting: &'static str,
+    /// What it is called in sentences.
+    pub title: &'static str,
+    pub port_default: &'static str,
+    /// What a client takes to find and use it: made of the URL, the account and its key.
+    pub connection_string: fn(url: &str, account: &str, key: &str) -> String,
+    /// Puts it together.
+    pub(crate) mount: fn(&Parts<'_>) -> Mounted,
 }
-
-pub(crate) type Handler = Arc<dyn Fn(Request) -> BoxFuture<'static, Response> + Send + Sync>;
 
 /// All fronts, in the order in which they are listed to users.
-pub(crate) fn all(settings: &Settings, core: &Core, accounts: &Arc<Accounts>) -> Vec<Front> {
-    let blobs = lazuli_blobs::handler(
-        core.blobs.clone(),
-        accounts.clone(),
-        settings.tokens,
-        settings.blobs.clone(),
-    );
-    let tables = lazuli_tables::handler(
-        Records::new(core.engine.clone()),
-        accounts.clone(),
-        settings.tokens,
-        settings.tables.clone(),
-    );
-    let queues = lazuli_queues::handler(
-        Queues::new(core.engine.clone()),
-        accounts.clone(),
-        settings.tokens,
-        settings.queues.clone(),
-    );
-    vec![
-        Front {
-            name: "blobs",
-            port: settings.blob_port,
-            request_timeout: settings.blob_request_timeout,
-            handler: Arc::new(blobs),
+pub const FRONTS: &[FrontRow] = &[
+    FrontRow {
+        name: "blobs",
+        setting: "blob",
+        title: "Blobs",
+        port_default: "10000",
+        connection_string: |url, account, key| storage("BlobEndpoint", url, account, key),
+        mount: |parts| {
+            let (blobs, limits) = (parts.core.blobs.clone(), parts.settings.blobs.clone());
+            let (accounts, tokens) = (parts.accounts.clone(), parts.settings.tokens);
+            parts.http(lazuli_blobs::handler(blobs, accounts, tokens, limits))
         },
-        Front {
-            name: "queues",
-            port: settings.queue_port,
-            request_timeout: settings.limits.request_timeout,
-            handler: Arc::new(queues),
+    },
+    FrontRow {
+        name: "queues",
+        setting: "queue",
+        title: "Queues",
+        port_default: "10001",
+        connection_string: |url, account, key| storage("QueueEndpoint", url, account, key),
+        mount: |parts| {
+            let queues = Queues::new(parts.core.engine.clone());
+            let (accounts, tokens) = (parts.accounts.clone(), parts.settings.tokens);
+            let limits = parts.settings.queues.clone();
+            parts.http(lazuli_queues::handler(queues, accounts, tokens, limits))
         },
-        Front {
-            name: "tables",
-            port: settings.table_port,
-            request_timeout: settings.limits.request_timeout,
-            handler: Arc::new(tables),
+    },
+    FrontRow {
+        name: "tables",
+        setting: "table",
+        title: "Tables",
+        port_default: "10002",
+        connection_string: |url, account, key| storage("TableEndpoint", url, account, key),
+        mount: |parts| {
+            let records = Records::new(parts.core.engine.clone());
+            let (accounts, tokens) = (parts.accounts.clone(), parts.settings.tokens);
+            let limits = parts.settings.tables.clone();
+            parts.http(lazuli_tables::handler(records, accounts, tokens, limits))
         },
-    ]
+    },
+];
+
+/// The front of this name.
+pub(crate) fn find(name: &str) -> Option<&'static FrontRow> {
+    FRONTS.iter().find(|front| front.name == name)
 }
 
-impl Front {
-    /// The same front, with every answer counted.
-    pub(crate) fn counted(self, requests: Arc<Requests>) -> Handler {
-        let Self { name, handler, .. } = self;
-        Arc::new(move |request| {
-            let (began, answer) = (Instant::now(), handler(request));
-            let requests = requests.clone();
-            Box::pin(async move {
-                let response = answer.await;
-                let operation = response.operation.unwrap_or("unknown");
-                requests.observe(name, operation, response.status.as_u16(), began.elapsed());
-                response
-            })
-        })
+/// The connection string of a storage service, as the official SDKs take it.
+fn storage(field: &str, url: &str, account: &str, key: &str) -> String {
+    let protocol = url.split("://").next().unwrap_or("http");
+    format!(
+        "DefaultEndpointsProtocol={protocol};AccountName={account};AccountKey={key};\
+         {field}={url}/{account};"
+    )
+}
+
+/// What a front is put together from.
+pub(crate) struct Parts<'s> {
+    pub(crate) settings: &'s Settings,
+    pub(crate) own: &'s FrontSettings,
+    pub(crate) core: &'s Core,
+    pub(crate) accounts: Arc<Accounts>,
+    pub(crate) budget: &'s Arc<Budget>,
+    pub(crate) metrics: &'s Arc<Metrics>,
+}
+
+/// A front that is ready to be served.
+pub(crate) struct Mounted {
+    pub(crate) protocol: Arc<dyn Protocol>,
+    /// What answers its requests, if it speaks HTTP: the explorer asks it from within the process.
+    pub(crate) handler: Option<Handler>,
+}
+
+impl Parts<'_> {
+    /// A front that speaks HTTP.
+    fn http(&self, handler: Handler) -> Mounted {
+        let handler = counted(self.metrics.clone(), handler);
+        let limits = self.own.listening.http.clone();
+        let (budget, metrics) = (self.budget.clone(), self.metrics.clone());
+        let protocol = HttpFront::new(limits, budget, metrics, handler.clone());
+        Mounted { protocol, handler: Some(handler) }
+    }
+}
+
+impl FrontRow {
+    /// The name of a setting of this front alone.
+    pub(crate) fn own(&self, setting: &str) -> String {
+        format!("{}-{setting}", self.setting)
+    }
+
+    pub(crate) fn port_row(&self) -> Row {
+        let help = format!(
+            "The port of the {} front; 0 takes any free one, off leaves it out",
+            self.title
+        );
+        let default = Some(self.port_default);
+        row(self.own("port").leak(), "PORT|off", default, help.leak())
+    }
+
+    pub(crate) fn accounts_row(&self) -> Row {
+        let help = format!("The accounts that the {} front serves; without it all", self.title);
+        let names = row(self.own("accounts").leak(), "NAME,…", None, help.leak());
+        Row { is_override: true, ..names }
     }
 }

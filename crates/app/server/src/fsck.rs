@@ -10,7 +10,7 @@ use lazuli_engine::fsck::Report as ShardReport;
 use lazuli_shardmap::manager::Manager;
 use lazuli_shardmap::recovery::{Difference, DifferenceKind};
 use lazuli_shardmap::{Container, ContainerId, Shard};
-use lazuli_store::Error;
+use lazuli_store::{Error, StoreReason};
 use lazuli_store_embedded::EmbeddedStore;
 use serde_json::{Value, json};
 
@@ -124,7 +124,7 @@ impl Report {
         let damages = match verified {
             Ok(Ok(verification)) => verification.damages,
             Ok(Err(error)) => return self.find(name, error.code(), error.message().to_owned()),
-            Err(error) => return self.find(name, "store-panicked", error.to_string()),
+            Err(error) => return self.find(name, StoreReason::Panicked.into(), error.to_string()),
         };
         for damage in damages {
             let message = format!("{}: {}", damage.file.display(), damage.what);

@@ -61,7 +61,7 @@ fn log_changes(before: &BTreeMap<String, Unhealthy>, now: &BTreeMap<String, Unhe
         match it.state {
             "full" => tracing::warn!(store, reason = it.reason, "a store takes only deletions"),
             "failed" => tracing::error!(store, reason = it.reason, "a store takes no writes"),
-            // Whoever could not open it has said so.
+            // The code that failed to open it has logged that.
             _ => {}
         }
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use lazuli_engine::{Engine, Shards};
 use lazuli_shardmap::{Shard, ShardId};
-use lazuli_store::{Error, Result, Store, StoreHealth};
+use lazuli_store::{Error, Result, Store, StoreHealth, StoreReason};
 use lazuli_store_embedded::{EmbeddedStore, Settings as StoreSettings, Unsure};
 
 use crate::admission::{Down, Refusal};
@@ -54,7 +54,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) async fn open_store(path: &Path, settings: &StoreSettings) -> Result<EmbeddedStore> {
     let (folder, settings) = (path.to_owned(), settings.clone());
     let opening = tokio::task::spawn_blocking(move || EmbeddedStore::open(folder, &settings));
-    let store = opening.await.map_err(|error| Error::internal("store-panicked", error))??;
+    let store = opening.await.map_err(|error| Error::internal(StoreReason::Panicked, error))??;
     let recovery = store.recovery();
     if let Some(cut) = &recovery.cut {
         tracing::info!(folder = %path.display(), ?cut, "cut off what a crash left half written");
@@ -120,7 +120,7 @@ impl Host {
         Ok(())
     }
 
-    /// Writes down that a shard is about to be removed, so that its folder goes though nobody may live to put it aside.
+    /// Records that a shard is about to be removed, so that its folder is deleted even if the process ends before that.
     pub(crate) fn announce_removal(&self, shard: &Shard) -> failure::Result<()> {
         write_atomically(&self.removal(&shard.location, shard.id), "", 0o600)
     }

@@ -17,7 +17,7 @@ pub mod endpoints;
 pub mod failure;
 mod floors;
 pub mod folder;
-mod fronts;
+pub mod fronts;
 pub mod fsck;
 mod health;
 mod host;

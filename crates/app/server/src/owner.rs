@@ -6,13 +6,14 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use lazuli_http::auth::{self, Accounts, Dialect};
+use lazuli_azure::auth::{self, Accounts, Dialect};
 use lazuli_http::date::format_rfc1123;
 use lazuli_http::uri::percent_encode;
-use lazuli_http::{Body, HeaderMap, HeaderName, HeaderValue, Method, Request, RequestId, Response};
+use lazuli_http::{
+    Body, Handler, HeaderMap, HeaderName, HeaderValue, Method, Request, RequestId, Response,
+};
 
-use crate::failure::{Failure, Result};
-use crate::fronts::Handler;
+use crate::failure::{Failure, FailureReason, Result};
 
 /// The version of the Table service that the official SDKs ask for.
 const TABLES_VERSION: &str = "2019-02-02";
@@ -100,7 +101,10 @@ impl Ask {
         let length = self.body.length().map(|length| ("content-length", length.to_string()));
         for (name, value) in usual.into_iter().chain([date]).chain(length).chain(self.headers) {
             let value = HeaderValue::try_from(value).map_err(|_| {
-                Failure::new("bad-request", format!("{name} has signs that no header can carry"))
+                Failure::of(
+                    FailureReason::BadRequest,
+                    format!("{name} has signs that no header can carry"),
+                )
             })?;
             headers.append(HeaderName::from_static(name), value);
         }
@@ -130,12 +134,12 @@ impl Owner {
         Self { fronts: fronts.into(), accounts }
     }
 
-    /// What the front answers, whatever that is. Refused here are accounts that nobody has.
+    /// The response of the front, whatever it is. Unknown accounts are refused here.
     pub(crate) async fn ask(&self, ask: Ask) -> Result<Response> {
         let (service, account) = (ask.service, ask.account.clone());
         let Some(keys) = self.accounts.get(&account) else {
-            return Err(Failure::new(
-                "account-not-found",
+            return Err(Failure::of(
+                FailureReason::AccountNotFound,
                 format!("there is no account {account}"),
             )
             .hint("`lazuli account list` lists those there are"));
@@ -146,7 +150,7 @@ impl Owner {
             Service::Blobs | Service::Queues => Dialect::Storage,
         };
         auth::sign(&mut request, dialect, &account, &keys.first)
-            .map_err(|_| Failure::new("bad-request", "the request cannot be signed"))?;
+            .map_err(|_| Failure::of(FailureReason::BadRequest, "the request cannot be signed"))?;
         let front = self.fronts.iter().find(|(name, _)| *name == service.name());
         match front {
             Some((_, handler)) => Ok(handler(request).await),

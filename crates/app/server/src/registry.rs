@@ -5,14 +5,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lazuli_http::auth;
+use lazuli_azure::auth;
 use lazuli_shardmap::catalog::{Catalog, Expected, kinds};
 use lazuli_shardmap::record::{decode, encode};
 use lazuli_store::{Error, KeyRange};
 use tokio::sync::Mutex;
 
 use crate::accounts::{ACCOUNTS_MAX, Account, KeySlot, PUBLISHED_NAME};
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, FailureReason, Result};
 use crate::secret::Secret;
 
 /// Where an account comes from.
@@ -70,15 +70,18 @@ impl Registry {
     pub async fn create(&self, name: &str) -> Result<Account> {
         let mut accounts = self.accounts.lock().await;
         refuse_given(&accounts)?;
-        let account =
-            Account::create(name).map_err(|fault| Failure::new("bad-account", fault.0))?;
+        let account = Account::create(name)
+            .map_err(|fault| Failure::of(FailureReason::BadAccount, fault.0))?;
         if accounts.contains_key(name) {
-            return Err(Failure::new("account-exists", format!("there is an account {name}"))
-                .hint("to change its keys use `lazuli account rotate-key`"));
+            return Err(Failure::of(
+                FailureReason::AccountExists,
+                format!("there is an account {name}"),
+            )
+            .hint("to change its keys use `lazuli account rotate-key`"));
         }
         if accounts.len() >= ACCOUNTS_MAX {
             let message = format!("there are {ACCOUNTS_MAX} accounts, which is the most");
-            return Err(Failure::new("too-many-accounts", message));
+            return Err(Failure::of(FailureReason::TooManyAccounts, message));
         }
         self.write(&mut accounts, account, Expected::Nothing).await
     }
@@ -88,15 +91,19 @@ impl Registry {
         let mut accounts = self.accounts.lock().await;
         refuse_given(&accounts)?;
         let Some((account, kept)) = accounts.get(name) else {
-            return Err(Failure::new("account-not-found", format!("there is no account {name}"))
-                .hint("`lazuli account list` lists those there are"));
+            return Err(Failure::of(
+                FailureReason::AccountNotFound,
+                format!("there is no account {name}"),
+            )
+            .hint("`lazuli account list` lists those there are"));
         };
         let expected = match kept {
             Kept::Catalog(version) => Expected::Version(*version),
             Kept::Published | Kept::Setting => Expected::Nothing,
         };
-        let rotated =
-            account.rotated(slot).map_err(|fault| Failure::new("bad-account", fault.0))?;
+        let rotated = account
+            .rotated(slot)
+            .map_err(|fault| Failure::of(FailureReason::BadAccount, fault.0))?;
         self.write(&mut accounts, rotated, expected).await
     }
 
@@ -116,12 +123,13 @@ impl Registry {
 }
 
 fn put_in_force(signing: &auth::Accounts, account: &Account) -> Result<()> {
-    let keys = account.signing_keys().map_err(|fault| Failure::new("bad-account", fault.0))?;
+    let keys =
+        account.signing_keys().map_err(|fault| Failure::of(FailureReason::BadAccount, fault.0))?;
     signing.set(account.name.clone(), keys);
     Ok(())
 }
 
-/// The accounts of the catalog, and the published one while nobody else can reach us.
+/// The accounts of the catalog, and the published one while the fronts listen on loopback only.
 async fn kept(catalog: &Catalog, loopback: bool) -> Result<Vec<(Account, Kept)>> {
     let all = KeyRange::prefix("");
     let mut accounts = Vec::new();
@@ -168,8 +176,8 @@ fn refuse_published(accounts: &[(Account, Kept)]) -> Result<()> {
 
 fn refuse_given(accounts: &BTreeMap<String, (Account, Kept)>) -> Result<()> {
     if accounts.values().any(|(_, kept)| *kept == Kept::Setting) {
-        return Err(Failure::new(
-            "accounts-given",
+        return Err(Failure::of(
+            FailureReason::AccountsGiven,
             "the accounts of this run are given by a setting",
         )
         .hint("change LAZULI_ACCOUNTS and start again, or start without it"));

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use lazuli_engine::Engine;
 use lazuli_history::Recorder;
-use lazuli_http::{Budget, Door};
+use lazuli_net::{Budget, Metrics};
 use lazuli_shapes::blob::Blobs;
 use lazuli_shardmap::catalog::Catalog;
 use lazuli_shardmap::manager::Manager;
@@ -15,12 +15,11 @@ use crate::audit::Audit;
 use crate::balance::Balancer;
 use crate::block_check;
 use crate::block_folder::BlockFolder;
-use crate::endpoints::Endpoint;
+use crate::endpoints::{Endpoint, NotStarted};
 use crate::fsck::{self, Report};
 use crate::health::Unhealthy;
 use crate::host::Host;
 use crate::keeper::Removed;
-use crate::metrics::Requests;
 use crate::owner::Owner;
 use crate::registry::Registry;
 use crate::restores::Restores;
@@ -30,6 +29,7 @@ pub(crate) struct Running {
     pub(crate) started: Instant,
     pub(crate) durability: Durability,
     pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) not_started: Vec<NotStarted>,
     pub(crate) engine: Arc<Engine>,
     pub(crate) history: Arc<Recorder>,
     pub(crate) balancer: Arc<Balancer>,
@@ -39,17 +39,24 @@ pub(crate) struct Running {
     pub(crate) removed: Arc<Removed>,
     pub(crate) accounts: Arc<Registry>,
     pub(crate) restores: Arc<Restores>,
-    pub(crate) requests: Arc<Requests>,
     pub(crate) audit: Audit,
     /// Asks the fronts in the name of accounts.
     pub(crate) owner: Owner,
-    /// The memory of all bodies and answers in flight.
+    /// The memory of all request bodies and responses in flight.
     pub(crate) budget: Arc<Budget>,
-    /// The doors of the fronts and of the admin API, by name.
-    pub(crate) doors: Vec<(&'static str, Arc<Door>)>,
+    /// What the fronts that are served count.
+    pub(crate) fronts: Vec<Arc<Metrics>>,
+    pub(crate) admin: Arc<Metrics>,
+    /// Its pages come over the listener of the admin API.
+    pub(crate) portal: Arc<Metrics>,
 }
 
 impl Running {
+    /// All that listens, the admin API last.
+    pub(crate) fn listening(&self) -> impl Iterator<Item = &Arc<Metrics>> {
+        self.fronts.iter().chain([&self.admin])
+    }
+
     pub(crate) fn manager(&self) -> &Arc<Manager> {
         self.engine.manager()
     }

@@ -11,7 +11,7 @@ pub(crate) fn start(recorder: Arc<Recorder>) -> JoinHandle<()> {
         loop {
             tokio::time::sleep(recorder.until_next()).await;
             if let Err(error) = recorder.record().await {
-                // What was counted is kept; only sizes of partitions that nobody uses are those of before.
+                // The counters are kept; only the sizes of unused partitions are stale.
                 tracing::warn!(%error, "cannot read the sizes of all partitions yet");
             }
         }

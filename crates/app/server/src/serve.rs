@@ -37,7 +37,7 @@ async fn run(settings: Settings) -> Result<()> {
     if relaxed {
         tracing::warn!("durability is relaxed: a crash of the machine may lose the last writes");
     }
-    say(&ready_line(server.endpoints()));
+    say(&ready_line(server.endpoints(), server.not_started()));
     let signal = signals.next().await;
     tracing::info!(signal, "stopping");
     tokio::select! {
@@ -52,7 +52,7 @@ async fn run(settings: Settings) -> Result<()> {
     }
 }
 
-/// Prints a line for whoever waits for it. That nobody reads it is no reason to stop.
+/// Prints a line for a program that waits for it. That standard output is closed is no reason to stop.
 fn say(line: &str) {
     let mut out = std::io::stdout();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());

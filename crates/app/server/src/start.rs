@@ -3,33 +3,34 @@
 //! Start: folder and lock, catalog and shards, what a crash left half done, accounts, certificate, listeners, ready.
 //! Stop: listeners, requests in progress, background work, stores, lock.
 
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use lazuli_azure::auth::Accounts;
+use lazuli_azure::auth::bearer::Tokens;
 use lazuli_history::Recorder;
-use lazuli_http::auth::bearer::Tokens;
 use lazuli_http::client::OwnAddresses;
-use lazuli_http::{Budget, Door, Request, Response, Stop, Stopper, Tls, serve, stopper};
+use lazuli_http::{HttpFront, handler};
+use lazuli_net::{Budget, Listener, Metrics, Stopper, Tls, stopper};
 use lazuli_portal::Portal;
-use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::admin::Admin;
 use crate::audit::Audit;
 use crate::balance::Balancer;
 use crate::core::Core;
-use crate::endpoints::{AdminFile, Endpoint, ready_json, write_ready_file};
+use crate::endpoints::{AdminFile, Endpoint, NotStarted, ready_json, write_ready_file};
 use crate::failure::{Failure, Result};
 use crate::folder::Folder;
-use crate::fronts::{self, Front};
+use crate::fronts::{Mounted, Parts};
 use crate::keeper::Keeper;
-use crate::metrics::Requests;
 use crate::owner::Owner;
 use crate::registry::Registry;
 use crate::restores::Restores;
 use crate::running::Running;
-use crate::settings::{Settings, TlsMode};
+use crate::settings::{FrontSettings, Listening, Port, Settings, TlsMode};
 use crate::{floors, health, sampler, tls, token};
 
 /// Connections of the admin API at the same time.
@@ -40,6 +41,7 @@ const ADMIN_REQUEST_TIMEOUT: Duration = Duration::from_secs(3600);
 /// A server that accepts requests until it is stopped.
 pub struct Server {
     endpoints: Vec<Endpoint>,
+    not_started: Vec<NotStarted>,
     stopper: Stopper,
     serving: JoinSet<()>,
     /// What runs beside the requests: it may be cut off at any moment.
@@ -63,15 +65,10 @@ impl Server {
             Some(token) => token.clone(),
             None => token::read_or_make(folder.path())?,
         };
-        let tls = tls::load(&settings.tls, settings.host, &folder)?;
-        let budget = Budget::new(settings.limits.in_flight_bytes);
-        let requests = Arc::new(Requests::default());
-        let mut fronts = Vec::new();
-        for front in fronts::all(&settings, &core, &accounts.signing()) {
-            let gate = Gate::front(&front, &settings, tls.clone(), &budget).await?;
-            fronts.push((gate, front.counted(requests.clone())));
-        }
-        let admin = Gate::admin(&settings, &budget).await?;
+        let budget = Budget::new(settings.in_flight_bytes);
+        let served = bind_fronts(&settings, &folder, &core, &accounts.signing(), &budget).await?;
+        let (fronts, not_started) = served;
+        let admin = Gate::admin(&settings).await?;
         tell_addresses(&settings, fronts.iter().map(|(gate, _)| gate), &admin);
         let gates = || fronts.iter().map(|(gate, _)| gate).chain([&admin]);
         let (engine, host) = (core.engine.clone(), core.host.clone());
@@ -83,6 +80,7 @@ impl Server {
             started: Instant::now(),
             durability: settings.durability,
             endpoints: gates().flat_map(Gate::endpoints).collect(),
+            not_started: not_started.clone(),
             engine: core.engine.clone(),
             history,
             balancer,
@@ -91,33 +89,45 @@ impl Server {
             blocks: core.folder.clone(),
             removed: Arc::default(),
             owner: Owner::new(
-                fronts.iter().map(|(gate, handler)| (gate.name, handler.clone())).collect(),
+                fronts
+                    .iter()
+                    .filter_map(|(gate, front)| Some((gate.name(), front.handler.clone()?)))
+                    .collect(),
                 accounts.signing(),
             ),
             accounts,
-            requests,
             audit: Audit::open(folder.path())?,
             restores: Arc::new(restores),
             budget,
-            doors: gates().map(|gate| (gate.name, gate.door.clone())).collect(),
+            fronts: fronts.iter().map(|(gate, _)| gate.metrics.clone()).collect(),
+            admin: admin.metrics.clone(),
+            portal: Arc::new(Metrics::new("portal")),
         });
         core.engine.start();
         let beside = start_beside(&settings, &core, &running);
         let (stopper, stop) = stopper();
         let mut serving = JoinSet::new();
         let endpoints = running.endpoints.clone();
-        for (gate, handler) in fronts {
-            gate.open(&mut serving, &stop, move |request| handler(request));
+        for (gate, front) in fronts {
+            serving.spawn(gate.listener.serve(front.protocol, stop.clone()));
         }
+        let budget = running.budget.clone();
         let api = Arc::new(Admin::new(running, token));
         let portal = Portal::new(api.clone(), admin.address.port(), stop.clone());
-        admin.open(&mut serving, &stop, move |request| api.clone().route(portal.clone(), request));
-        announce(&settings, &folder, &endpoints)?;
-        Ok(Self { endpoints, stopper, serving, beside, core, folder })
+        let routes = handler(move |request| api.clone().route(portal.clone(), request));
+        let front = HttpFront::new(admin_limits(&settings), budget, admin.metrics.clone(), routes);
+        serving.spawn(admin.listener.serve(front, stop));
+        announce(&settings, &folder, &endpoints, &not_started)?;
+        Ok(Self { endpoints, not_started, stopper, serving, beside, core, folder })
     }
 
     pub fn endpoints(&self) -> &[Endpoint] {
         &self.endpoints
+    }
+
+    /// Fronts that were left out because their default ports are taken.
+    pub fn not_started(&self) -> &[NotStarted] {
+        &self.not_started
     }
 
     /// Stops accepting, lets requests in progress finish for a while, and closes everything.
@@ -132,6 +142,11 @@ impl Server {
         }
         self.core.close().await;
     }
+}
+
+fn admin_limits(settings: &Settings) -> lazuli_http::Limits {
+    let limits = settings.listening.http.clone();
+    lazuli_http::Limits { request_timeout: ADMIN_REQUEST_TIMEOUT, ..limits }
 }
 
 /// Starts what runs beside the requests.
@@ -153,12 +168,12 @@ fn start_beside(settings: &Settings, core: &Core, running: &Running) -> Vec<Join
 /// Tells the front that reads from other servers which addresses are its own server's.
 fn tell_addresses<'g>(settings: &Settings, fronts: impl Iterator<Item = &'g Gate>, admin: &Gate) {
     let fronts = fronts.map(|gate| gate.address).collect();
-    // Nobody else sets it, and no request has come yet.
+    // It is set nowhere else, and no request has come yet.
     let _ = settings.blobs.sources.own.set(OwnAddresses { fronts, admin: admin.address });
 }
 
-/// Refuses to take bearer tokens where other machines can reach the server: the signature of a token is not checked, so that
-/// anybody could make one.
+/// Refuses to accept bearer tokens where other machines can reach the server: the signature of a token is not checked, so
+/// every client could make one.
 fn refuse_unchecked_tokens(settings: &Settings) -> Result<()> {
     if settings.tokens == Tokens::Off || settings.host.is_loopback() {
         return Ok(());
@@ -169,91 +184,127 @@ fn refuse_unchecked_tokens(settings: &Settings) -> Result<()> {
         .hint("serve on 127.0.0.1, or leave oauth off and use keys or shared access signatures"))
 }
 
-/// Tells commands and whoever waits where the server is.
-fn announce(settings: &Settings, folder: &Folder, endpoints: &[Endpoint]) -> Result<()> {
+/// Tells commands, and programs that wait for the ready file, where the server is.
+fn announce(
+    settings: &Settings,
+    folder: &Folder,
+    endpoints: &[Endpoint],
+    not_started: &[NotStarted],
+) -> Result<()> {
     if let Some(admin) = endpoints.iter().find(|endpoint| endpoint.name == ADMIN) {
         AdminFile { url: admin.url() }.write(folder.path())?;
     }
     let Some(path) = &settings.ready_file else { return Ok(()) };
     let token_file = std::path::absolute(token::path(folder.path())).ok();
     let kept = token_file.filter(|_| settings.admin_token.is_none());
-    write_ready_file(path, &ready_json(endpoints, kept.as_deref()))
+    write_ready_file(path, &ready_json(endpoints, not_started, kept.as_deref()))
 }
 
 const ADMIN: &str = "admin";
 
+/// Fronts that are bound, and those that were left out.
+type Bound = (Vec<(Gate, Mounted)>, Vec<NotStarted>);
+
+/// Binds the ports of all fronts. A front whose default port is taken is left out, unless none would be left.
+async fn bind_fronts(
+    settings: &Settings,
+    folder: &Folder,
+    core: &Core,
+    accounts: &Arc<Accounts>,
+    budget: &Arc<Budget>,
+) -> Result<Bound> {
+    let tls = tls::load(settings, folder)?;
+    let (mut fronts, mut not_started, mut first) = (Vec::new(), Vec::new(), None);
+    for own in &settings.fronts {
+        let Some(bound) = Gate::front(own, settings.host, tls.clone()).await else { continue };
+        let gate = match bound {
+            Ok(gate) => gate,
+            Err((failure, ErrorKind::AddrInUse)) if matches!(own.port, Port::Default(_)) => {
+                let (name, reason) = (own.front.name, failure.to_string());
+                tracing::warn!(front = name, reason, "a front is not started");
+                not_started.push(NotStarted { name, reason });
+                first.get_or_insert(failure);
+                continue;
+            }
+            Err((failure, _)) => return Err(failure),
+        };
+        let accounts = match &own.accounts {
+            Some(names) => Arc::new(accounts.only(names.clone())),
+            None => accounts.clone(),
+        };
+        let metrics = &gate.metrics;
+        let mounted = (own.front.mount)(&Parts { settings, own, core, accounts, budget, metrics });
+        fronts.push((gate, mounted));
+    }
+    match first {
+        Some(failure) if fronts.is_empty() => Err(failure),
+        _ => Ok((fronts, not_started)),
+    }
+}
+
 /// A listener that is bound and not yet served.
 struct Gate {
-    name: &'static str,
-    listener: TcpListener,
+    listener: Listener,
     address: SocketAddr,
-    door: Arc<Door>,
-    tls: Option<Tls>,
+    metrics: Arc<Metrics>,
     mode: TlsMode,
 }
 
 impl Gate {
+    /// None if the front is off.
     async fn front(
-        front: &Front,
-        settings: &Settings,
+        own: &FrontSettings,
+        host: IpAddr,
         tls: Option<Tls>,
-        budget: &Arc<Budget>,
-    ) -> Result<Self> {
-        let address = SocketAddr::new(settings.host, front.port);
-        let limits = lazuli_http::Limits {
-            request_timeout: front.request_timeout,
-            ..settings.http_limits()
+    ) -> Option<std::result::Result<Self, (Failure, ErrorKind)>> {
+        let (Port::Default(port) | Port::Asked(port)) = own.port else { return None };
+        let tls = match own.listening.tls {
+            TlsMode::Off => None,
+            TlsMode::Beside => tls.map(Tls::beside_plain),
+            TlsMode::Only => tls,
         };
-        let door = Door::new(limits, budget.clone());
-        Self::bind(front.name, address, door, tls, settings.tls.mode).await
+        let address = SocketAddr::new(host, port);
+        Some(Self::bind(own.front.name, address, &own.listening, tls).await)
     }
 
     /// Always on loopback, always plain: the token never leaves the machine.
-    async fn admin(settings: &Settings, budget: &Arc<Budget>) -> Result<Self> {
+    async fn admin(settings: &Settings) -> Result<Self> {
         let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), settings.admin_port);
-        let limits = lazuli_http::Limits {
-            connections_max: ADMIN_CONNECTIONS_MAX,
-            request_timeout: ADMIN_REQUEST_TIMEOUT,
-            ..settings.http_limits()
-        };
-        let door = Door::new(limits, budget.clone());
-        Self::bind(ADMIN, address, door, None, TlsMode::Off).await
+        let mut listening = settings.listening.clone();
+        listening.tls = TlsMode::Off;
+        listening.net.connections_max = ADMIN_CONNECTIONS_MAX;
+        listening.net.allowed.clear();
+        Self::bind(ADMIN, address, &listening, None).await.map_err(|(failure, _)| failure)
     }
 
     async fn bind(
         name: &'static str,
         address: SocketAddr,
-        door: Arc<Door>,
+        listening: &Listening,
         tls: Option<Tls>,
-        mode: TlsMode,
-    ) -> Result<Self> {
-        let cannot = |error: std::io::Error| {
-            Failure::new("cannot-listen", format!("cannot listen on {address} for {name}: {error}"))
-                .hint("another process may use the port; 0 takes any free one")
-        };
-        let listener = TcpListener::bind(address).await.map_err(cannot)?;
-        let address = listener.local_addr().map_err(cannot)?;
-        let tls = match mode {
-            TlsMode::Beside => tls.map(Tls::beside_plain),
-            TlsMode::Off | TlsMode::Only => tls,
-        };
-        Ok(Self { name, listener, address, door, tls, mode })
+    ) -> std::result::Result<Self, (Failure, ErrorKind)> {
+        let metrics = Arc::new(Metrics::new(name));
+        let bound = Listener::bind(address, tls, listening.net.clone(), metrics.clone()).await;
+        let listener = bound.map_err(|error| {
+            let message = format!("cannot listen on {address} for {name}: {error}");
+            let failure = Failure::new("cannot-listen", message)
+                .hint("another process may use the port; 0 takes any free one");
+            (failure, error.kind())
+        })?;
+        let address = listener.address();
+        Ok(Self { listener, address, metrics, mode: listening.tls })
+    }
+
+    fn name(&self) -> &'static str {
+        self.metrics.name()
     }
 
     fn endpoints(&self) -> Vec<Endpoint> {
-        let one = |secure| Endpoint { name: self.name, secure, address: self.address };
+        let one = |secure| Endpoint { name: self.name(), secure, address: self.address };
         match self.mode {
             TlsMode::Off => vec![one(false)],
             TlsMode::Beside => vec![one(false), one(true)],
             TlsMode::Only => vec![one(true)],
         }
-    }
-
-    fn open<H, F>(self, serving: &mut JoinSet<()>, stop: &Stop, handler: H)
-    where
-        H: Fn(Request) -> F + Send + Sync + 'static,
-        F: Future<Output = Response> + Send + 'static,
-    {
-        serving.spawn(serve(self.listener, self.tls, self.door, handler, stop.clone()));
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::fs::Mode;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, umask};
 
-/// What nobody but the owner may do with a new file: anything.
+/// The permissions that new files do not have: all of those for others than the owner.
 const OTHERS: u32 = 0o077;
 /// Folders of the data folder that hold keys, tokens or what users stored.
 const PRIVATE_FOLDERS: [&str; 6] = ["catalog", "shards", "blocks", "audit", "tls", "restoring"];

@@ -1,27 +1,31 @@
 //! The certificate of the fronts: given by files, or made once, signed by itself, and kept in the data folder.
 
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use lazuli_http::tls::{Tls, self_signed};
+use lazuli_net::{Tls, self_signed};
 
 use crate::failure::{Failure, Result};
 use crate::folder::{Folder, make_folder, read_small, write_atomically};
-use crate::settings;
+use crate::settings::{Settings, TlsMode};
 
-/// What the fronts need for HTTPS; none if it is off.
-pub(crate) fn load(settings: &settings::Tls, host: IpAddr, folder: &Folder) -> Result<Option<Tls>> {
-    if settings.mode == settings::TlsMode::Off {
+/// What the fronts need for TLS; none if no front speaks it.
+pub(crate) fn load(settings: &Settings, folder: &Folder) -> Result<Option<Tls>> {
+    if settings.fronts.iter().all(|front| front.listening.tls == TlsMode::Off) {
         return Ok(None);
     }
+    load_files(settings.tls_files.as_ref(), settings.host, folder).map(Some)
+}
+
+fn load_files(given: Option<&(PathBuf, PathBuf)>, host: IpAddr, folder: &Folder) -> Result<Tls> {
     let own = folder.path().join("tls");
     let own = (own.join("cert.pem"), own.join("key.pem"));
-    let (certificate, key) = settings.files.as_ref().unwrap_or(&own);
-    if settings.files.is_none() && !(certificate.is_file() && key.is_file()) {
+    let (certificate, key) = given.unwrap_or(&own);
+    if given.is_none() && !(certificate.is_file() && key.is_file()) {
         make(host, certificate, key)?;
     }
     let tls = Tls::from_pem(read(certificate)?.as_bytes(), read(key)?.as_bytes());
-    tls.map(Some).map_err(|error| {
+    tls.map_err(|error| {
         Failure::new("bad-certificate", format!("{}: {error}", certificate.display()))
             .hint("tls-cert takes a PEM file of the certificate and its chain, tls-key its key")
     })
@@ -52,7 +56,6 @@ fn read(path: &Path) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::TlsMode;
 
     #[test]
     fn a_certificate_is_made_once_and_its_key_is_private() {
@@ -60,14 +63,11 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let folder = Folder::open(&parent.path().join("data")).unwrap();
         let host = IpAddr::from([10, 0, 0, 1]);
-        let off = settings::Tls { mode: TlsMode::Off, files: None };
-        assert!(load(&off, host, &folder).unwrap().is_none());
-        let only = settings::Tls { mode: TlsMode::Only, files: None };
-        assert!(load(&only, host, &folder).unwrap().is_some());
+        load_files(None, host, &folder).unwrap();
         let (cert, key) = (folder.path().join("tls/cert.pem"), folder.path().join("tls/key.pem"));
         let made = std::fs::read(&cert).unwrap();
         assert_eq!(std::fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
-        assert!(load(&only, host, &folder).unwrap().is_some());
+        load_files(None, host, &folder).unwrap();
         assert_eq!(std::fs::read(&cert).unwrap(), made);
     }
 
@@ -76,10 +76,9 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let folder = Folder::open(&parent.path().join("data")).unwrap();
         let path = parent.path().join("cert.pem");
-        let given =
-            settings::Tls { mode: TlsMode::Beside, files: Some((path.clone(), path.clone())) };
+        let given = (path.clone(), path.clone());
         let host = IpAddr::from([127, 0, 0, 1]);
-        let refused = || load(&given, host, &folder).map(|_| ()).unwrap_err();
+        let refused = || load_files(Some(&given), host, &folder).map(|_| ()).unwrap_err();
         assert_eq!(refused().code(), "file-error");
         std::fs::write(&path, "nonsense").unwrap();
         assert_eq!(refused().code(), "bad-certificate");

@@ -1,11 +1,13 @@
-//! One HTTP connection: a request at a time, as little work as can be, because it runs on the cores of the server.
+//! One HTTP connection of the load generator. It does as little work as possible, because it shares its cores with the
+//! server: requests are bytes that are ready to send, and a body that is only counted is never copied.
 //!
-//! A connection that the server ends before it has answered is opened anew, and the request sent again: the emulator does
-//! so to those whose next request it did not get to in time. Each time is counted, and shown beside the figure.
+//! The emulator closes connections that it did not get to in time. Such a connection is opened again, and the request is
+//! sent again. Each time is counted, and shown beside the figure.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 
+use lazuli_http::client::head::{BodyLength, Head, NotHttp};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::TcpStream;
 
@@ -25,7 +27,7 @@ pub(super) struct Connection {
     address: SocketAddr,
     stream: TcpStream,
     buffer: Vec<u8>,
-    /// How often it was opened anew.
+    /// How often it was opened again.
     pub(super) reopened: u64,
 }
 
@@ -37,12 +39,6 @@ pub(super) struct Answer<'a> {
     pub(super) body: &'a [u8],
     /// Bytes of the body, kept or not.
     pub(super) length: usize,
-}
-
-/// How an answer says where it ends.
-enum Length {
-    Bytes(usize),
-    Chunked,
 }
 
 /// Why there is no answer.
@@ -64,12 +60,6 @@ impl Connection {
         let stream = connect(address).await?;
         let buffer = Vec::with_capacity(READ_BYTES);
         Ok(Self { address, stream, buffer, reopened: 0 })
-    }
-
-    /// Sends a whole request; the status of the answer, and its body as it came.
-    pub(super) async fn exchange(&mut self, request: &[u8]) -> Result<(u16, &[u8])> {
-        let answer = self.ask(request, true).await?;
-        Ok((answer.status, answer.body))
     }
 
     /// Sends a whole request. A body that is not to be kept is only counted, if the answer says how long it is.
@@ -98,16 +88,17 @@ impl Connection {
     ) -> std::result::Result<(u16, usize, usize), Failure> {
         self.stream.write_all(request).await?;
         self.buffer.clear();
-        let head = loop {
-            if let Some(end) = find(&self.buffer, b"\r\n\r\n") {
-                break end + 4;
+        let wrong = |error: NotHttp| Failure::Wrong(error.to_string());
+        let (answer, head) = loop {
+            if let Some(found) = Head::parse(&self.buffer).map_err(wrong)? {
+                break found;
             }
             self.read().await?;
         };
-        let (status, length) = parse(&self.buffer[..head]).map_err(Failure::Wrong)?;
         let mut read = self.buffer.len() - head;
-        match length {
-            Length::Bytes(bytes) => {
+        match answer.body_length().map_err(wrong)? {
+            BodyLength::Bytes(bytes) => {
+                let bytes = bytes as usize;
                 while read < bytes {
                     read += match keeps_body {
                         true => self.read().await?,
@@ -115,13 +106,16 @@ impl Connection {
                     };
                 }
             }
-            Length::Chunked => {
+            BodyLength::Chunked => {
                 while !self.buffer[head..].ends_with(LAST_CHUNK) {
                     read += self.read().await?;
                 }
             }
+            BodyLength::UntilClose => {
+                return Err(Failure::Wrong("an answer without a length".to_owned()));
+            }
         }
-        Ok((status, head, read))
+        Ok((answer.status, head, read))
     }
 
     /// Takes up to this many bytes off the connection, and says how many it were. Where the system can, they are thrown
@@ -170,43 +164,9 @@ async fn connect(address: SocketAddr) -> Result<TcpStream> {
     Ok(stream)
 }
 
-fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
-    bytes.windows(what.len()).position(|window| window == what)
-}
-
-fn parse(head: &[u8]) -> Result<(u16, Length)> {
-    let text = String::from_utf8_lossy(head);
-    let mut lines = text.split("\r\n");
-    let first = lines.next().unwrap_or_default();
-    let status = first.split(' ').nth(1).and_then(|word| word.parse().ok());
-    let status = status.ok_or_else(|| format!("not a status line: {first}"))?;
-    for line in lines {
-        let Some((name, value)) = line.split_once(':') else { continue };
-        if name.eq_ignore_ascii_case("content-length") {
-            let bytes = value.trim().parse().map_err(|_| format!("not a length: {value}"))?;
-            return Ok((status, Length::Bytes(bytes)));
-        }
-        if name.eq_ignore_ascii_case("transfer-encoding") {
-            return Ok((status, Length::Chunked));
-        }
-    }
-    Ok((status, Length::Bytes(0)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_answer_says_where_it_ends() {
-        let (status, length) = parse(b"HTTP/1.1 204 No Content\r\nDate: x\r\n\r\n").unwrap();
-        assert!(status == 204 && matches!(length, Length::Bytes(0)));
-        let (_, length) = parse(b"HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\n").unwrap();
-        assert!(matches!(length, Length::Bytes(12)));
-        let (_, length) = parse(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").unwrap();
-        assert!(matches!(length, Length::Chunked));
-        assert!(parse(b"hello\r\n\r\n").is_err());
-    }
 
     #[test]
     fn a_request_is_sent_again_when_its_connection_ends_and_a_body_may_go_unkept() {

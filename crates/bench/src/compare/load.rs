@@ -3,16 +3,20 @@
 //! A figure counts the answers within a window that begins when all is warm. Where too few of them come in that time, the
 //! connections go on until each has had some, and all answers since the start are divided by the time until the last one.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tokio::task::LocalSet;
+use tokio::task::{JoinSet, LocalSet};
 
 use super::Result;
 use super::connection::{Answer, Connection};
 use super::server::Server;
+use crate::figures::Latency;
 
 /// Answers that come before this are not counted: connections are being opened, caches are cold.
 const WARM_UP: Duration = Duration::from_millis(300);
@@ -57,7 +61,7 @@ pub(super) fn run<R: Requests + 'static>(
     run_at(server.address, connections, time, || server.cpu(), requests)
 }
 
-/// The same against whatever listens at an address, and has used so much of the processor.
+/// The same against any server at an address; `used` is its processor time so far.
 pub(super) fn run_at<R: Requests + 'static>(
     address: SocketAddr,
     connections: usize,
@@ -96,7 +100,7 @@ struct Window {
     start: Instant,
     from: Instant,
     until: Instant,
-    /// When nobody waits any more.
+    /// When the connections give up.
     end: Instant,
 }
 
@@ -174,7 +178,7 @@ impl Answers {
             return figure(times.collect(), time, cpu, self.reopened);
         }
         let last = self.times.iter().map(|(end, _)| *end).max();
-        // No answer at all counts as one at the end: nobody is slower than what was seen of it.
+        // No answer at all counts as one at the end of the wait.
         let time = last.unwrap_or(window.end) - window.start;
         let times = match last {
             Some(_) => self.times.into_iter().map(|(_, took)| took).collect(),
@@ -184,38 +188,55 @@ impl Answers {
     }
 }
 
-/// Waits for all of them, and answers the first failure.
-pub(super) async fn all(work: Vec<impl Future<Output = Result>>) -> Result {
-    let mut running: Vec<_> = work.into_iter().map(|one| Some(Box::pin(one))).collect();
-    std::future::poll_fn(|context| {
-        let mut is_done = true;
-        for slot in &mut running {
-            let Some(one) = slot else { continue };
-            match one.as_mut().poll(context) {
-                std::task::Poll::Ready(Ok(())) => *slot = None,
-                std::task::Poll::Ready(Err(error)) => return std::task::Poll::Ready(Err(error)),
-                std::task::Poll::Pending => is_done = false,
-            }
-        }
-        if is_done { std::task::Poll::Ready(Ok(())) } else { std::task::Poll::Pending }
-    })
-    .await
+/// A number that was not given out before: it makes names unlike those of all other connections and runs.
+pub(super) fn nonce() -> u64 {
+    static NONCE: AtomicU64 = AtomicU64::new(0);
+    NONCE.fetch_add(1, Ordering::Relaxed)
 }
 
-fn figure(mut times: Vec<Duration>, time: Duration, cpu: Duration, reopened: u64) -> Figure {
-    times.sort_unstable();
-    let at = |share: f64| {
-        let index = (times.len() as f64 * share) as usize;
-        times.get(index).or(times.last()).copied().unwrap_or_default()
-    };
-    let count = times.len() as f64;
-    Figure {
-        per_second: count / time.as_secs_f64(),
-        per_cpu: count / cpu.as_secs_f64().max(1e-9),
-        p50: at(0.50),
-        p99: at(0.99),
-        reopened,
+/// Sends the requests with the numbers from 0 to `count` over some connections, until `wait` is over. Each answer must be as
+/// expected. Says how many were answered.
+pub(super) fn send_all(
+    server: &Server,
+    count: u64,
+    connections: usize,
+    wait: Duration,
+    request: impl Fn(u64) -> Vec<u8> + 'static,
+    is_expected: fn(u16, &[u8]) -> bool,
+) -> Result<u64> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
+    let (address, end) = (server.address, Instant::now() + wait);
+    let (next, request) = (Rc::new(Cell::new(0)), Rc::new(request));
+    let mut tasks = JoinSet::new();
+    let local = LocalSet::new();
+    for _ in 0..connections {
+        let (next, request) = (next.clone(), request.clone());
+        let work = async move {
+            let mut connection = Connection::open(address).await?;
+            let mut done = 0;
+            while Instant::now() < end && next.get() < count {
+                let number = next.replace(next.get() + 1);
+                let answer = connection.ask(&request(number), true).await?;
+                if !is_expected(answer.status, answer.body) {
+                    let body = String::from_utf8_lossy(answer.body);
+                    return Err(format!("{} {body}", answer.status));
+                }
+                done += 1;
+            }
+            Ok(done)
+        };
+        tasks.spawn_local_on(work, &local);
     }
+    let done = local.block_on(&runtime, tasks.join_all());
+    done.into_iter().sum()
+}
+
+fn figure(times: Vec<Duration>, time: Duration, cpu: Duration, reopened: u64) -> Figure {
+    let Latency { count, p50, p99, .. } = Latency::of(times);
+    let (per_second, per_cpu) =
+        (count as f64 / time.as_secs_f64(), count as f64 / cpu.as_secs_f64().max(1e-9));
+    Figure { per_second, per_cpu, p50, p99, reopened }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! same load generator, in turns. Run by `cargo xtask bench-compare FRONT`.
 //!
 //! `server` starts, watches and ends the two; `connection` is one HTTP connection; `load` keeps many of them busy;
-//! `report` is the table with its bounds. What is sent is a front's own: `blobs`, `queues`, `tables`.
+//! `report` is the table with its bounds. `blobs`, `queues` and `tables` say what is sent.
 
 pub mod blobs;
 mod connection;
@@ -10,7 +10,6 @@ mod load;
 pub mod queues;
 mod report;
 mod server;
-mod signature;
 pub mod tables;
 
 use std::path::PathBuf;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::load::Figure;
+use crate::figures::{mebibytes, median, milliseconds, verdict};
 
 /// A cold start takes at most this share of the emulator's.
 const START_SHARE_MAX: f64 = 1.0 / 20.0;
@@ -27,6 +28,13 @@ pub(super) struct Row {
 impl Row {
     pub(super) const HEAD: &str = "| operation | ours/s | peer/s | times | bound | ours/CPU s | peer/CPU s | times | \
          ours p50/p99 ms | peer p50/p99 ms | |\n|---|---|---|---|---|---|---|---|---|---|---|";
+
+    /// A row, which is shown as soon as it is measured: a run takes minutes.
+    pub(super) fn measured(name: String, bound: Bound, ours: Figure, peer: Figure) -> Self {
+        let row = Self { name, bound, ours, peer };
+        eprintln!("{row}");
+        row
+    }
 
     fn times(&self) -> f64 {
         self.ours.per_second / self.peer.per_second
@@ -168,7 +176,7 @@ impl fmt::Display for Report {
         let (ours, peer) = (milliseconds(self.first_ours), milliseconds(self.first_peer));
         writeln!(f, "first start, which creates the data: {ours:.0} ms, peer {peer:.0} ms")?;
         for (name, memory) in self.memories() {
-            let (ours, peer) = (megabytes(memory.ours), megabytes(memory.peer));
+            let (ours, peer) = (mebibytes(memory.ours), mebibytes(memory.peer));
             let met = verdict(memory.is_met());
             writeln!(f, "{name}: {ours:.0} MiB, peer {peer:.0} MiB, 1/{:.1} {met}", peer / ours)?;
         }
@@ -178,22 +186,4 @@ impl fmt::Display for Report {
         }
         Ok(())
     }
-}
-
-pub(super) fn verdict(met: bool) -> &'static str {
-    if met { "ok" } else { "MISSED" }
-}
-
-fn milliseconds(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1_000.0
-}
-
-pub(super) fn megabytes(bytes: u64) -> f64 {
-    bytes as f64 / (1024.0 * 1024.0)
-}
-
-pub(super) fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

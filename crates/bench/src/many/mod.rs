@@ -11,12 +11,12 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use lazuli_server::Server;
-use lazuli_server::settings::{Settings, Sources};
-use lazuli_store::{Error, Result};
+use lazuli_store::Result;
 use lazuli_trial::client::Client;
+use serde_json::Value;
 
-use crate::figures::{cpu_time_without, resident_bytes};
+use crate::figures::{cpu_time_without, failed, resident_bytes};
+use crate::server::{Admin, BenchServer};
 pub use report::Report;
 use report::{Creation, Figures, List, Page};
 use service::Service;
@@ -39,17 +39,9 @@ impl Size {
     pub const TINY: Self = Self { items: 30, compared: 10, idle: Duration::from_millis(50) };
 }
 
-const TOKEN: &str = "a-token-for-one-benchmark";
-/// The threads that ask. What they use is not the server's.
+/// The name of the client's threads, whose processor time is not the server's.
 const CLIENT: &str = "many-client";
-const SETTINGS: &[(&str, &str)] = &[
-    ("durability", "relaxed"),
-    ("table-port", "0"),
-    ("queue-port", "0"),
-    ("blob-port", "0"),
-    ("admin-port", "0"),
-    ("log-level", "error"),
-];
+const SETTINGS: &[(&str, &str)] = &[("durability", "relaxed")];
 /// The pages for operators, and how they are asked for.
 const PAGES: &[(&str, &str)] = &[
     ("status", "/v1/status"),
@@ -60,36 +52,20 @@ const PAGES: &[(&str, &str)] = &[
     ("metrics", "/metrics"),
 ];
 
-fn failed(error: impl std::fmt::Display) -> Error {
-    Error::internal("bench", error)
-}
-
-fn settings(folder: &Path) -> Result<Settings> {
-    let data = folder.join("data").to_string_lossy().into_owned();
-    let flags = SETTINGS.iter().map(|(name, text)| (*name, (*text).to_owned()));
-    let sources = Sources {
-        flags: flags.chain([("data", data)]).collect(),
-        variables: [("LAZULI_ADMIN_TOKEN".to_owned(), TOKEN.to_owned())].into(),
-        file: None,
-        folder: folder.join("nothing"),
-    };
-    sources.texts().and_then(|texts| Settings::read(&texts)).map_err(failed)
-}
-
 /// Runs everything in `folder`, which must be on the disk that counts.
 pub async fn run(folder: &Path, size: Size) -> Result<Report> {
     let mut report = Report::default();
-    let server = Server::start(settings(folder)?).await.map_err(failed)?;
+    let server = BenchServer::start(folder, SETTINGS).await?;
     for service in Service::ALL {
-        let address = address(&server, service.endpoint())?;
+        let address = server.address(service.endpoint())?;
         let figures = beside(move || measure(address, service, size)).await?;
         report.services.push((service.name(), figures));
     }
     server.stop().await;
     let began = Instant::now();
-    let server = Server::start(settings(folder)?).await.map_err(failed)?;
+    let server = BenchServer::start(folder, SETTINGS).await?;
     report.start = began.elapsed();
-    let admin = address(&server, "admin")?;
+    let admin = server.address("admin")?;
     // Before anything is asked for: what waits for the start to be over is part of the first page.
     report.pages = beside(move || pages(admin)).await?;
     let before = cpu_time_without(CLIENT);
@@ -100,16 +76,11 @@ pub async fn run(folder: &Path, size: Size) -> Result<Report> {
     Ok(report)
 }
 
-fn address(server: &Server, name: &str) -> Result<SocketAddr> {
-    let found = server.endpoints().iter().find(|endpoint| endpoint.name == name);
-    found.map(|endpoint| endpoint.address).ok_or_else(|| failed("no such endpoint"))
-}
-
-/// Runs what asks in a thread whose processor time is not counted.
+/// Runs the client in a thread whose processor time is not counted.
 async fn beside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     let (tell, told) = tokio::sync::oneshot::channel();
     let work = move || {
-        // The one who waits may be gone only if the benchmark is.
+        // The receiver is dropped only together with the benchmark.
         let _ = tell.send(work());
     };
     std::thread::Builder::new().name(CLIENT.to_owned()).spawn(work).map_err(failed)?;
@@ -140,10 +111,7 @@ fn create(
     let count = numbers.len() as f64;
     let (began, before) = (Instant::now(), cpu_time_without(CLIENT));
     for number in numbers {
-        let answer = client.exchange(&service.create(number)).map_err(failed)?;
-        if answer.status != 201 && answer.status != 204 {
-            return Err(failed(format_args!("{} {}", answer.status, answer.text())));
-        }
+        client.expect(service.create(number), &[201, 204]).map_err(failed)?;
     }
     let used = cpu_time_without(CLIENT).saturating_sub(before);
     let us = |time: Duration| time.as_secs_f64() * 1e6 / count;
@@ -156,10 +124,7 @@ fn list(client: &mut Client, service: Service) -> Result<List> {
     let mut marker = None;
     loop {
         let began = Instant::now();
-        let answer = client.exchange(&service.list(marker.as_deref())).map_err(failed)?;
-        if answer.status != 200 {
-            return Err(failed(format_args!("{} {}", answer.status, answer.text())));
-        }
+        let answer = client.expect(service.list(marker.as_deref()), &[200]).map_err(failed)?;
         let took = began.elapsed();
         list.pages += 1;
         list.all += took;
@@ -177,17 +142,10 @@ fn list(client: &mut Client, service: Service) -> Result<List> {
 
 /// What the pages for operators take: the first time, and once more.
 fn pages(admin: SocketAddr) -> Result<Vec<Page>> {
-    let mut client = Client::connect(admin).map_err(failed)?;
+    let mut client = Admin::connect(admin)?;
     let mut ask = |path: &str| -> Result<Duration> {
-        let request = format!(
-            "GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\n\r\n"
-        );
         let began = Instant::now();
-        let answer = client.exchange(request.as_bytes()).map_err(failed)?;
-        match answer.status {
-            200 => Ok(began.elapsed()),
-            status => Err(failed(format_args!("{path}: {status} {}", answer.text()))),
-        }
+        client.send("GET", path, &Value::Null).map(|_| began.elapsed())
     };
     let mut pages = Vec::new();
     for (name, path) in PAGES {

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::figures::{milliseconds, verdict};
+
 /// What the last items may cost, as a multiple of what the first cost.
 const TIMES_MAX: f64 = 1.5;
 /// The longest page of a list.
@@ -82,14 +84,6 @@ impl Report {
     }
 }
 
-fn verdict(is_met: bool) -> &'static str {
-    if is_met { "ok" } else { "MISSED" }
-}
-
-fn ms(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
-}
-
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, figures) in &self.services {
@@ -106,21 +100,27 @@ impl fmt::Display for Report {
                 f,
                 "{name}: list, first page {:.1} ms, last page {:.1} ms, {:.0} at most {met}; \
                  {} items on {} pages in {:.0} ms",
-                ms(list.first),
-                ms(list.last),
-                ms(LIST_PAGE_MAX),
+                milliseconds(list.first),
+                milliseconds(list.last),
+                milliseconds(LIST_PAGE_MAX),
                 list.items,
                 list.pages,
-                ms(list.all)
+                milliseconds(list.all)
             )?;
             let met = verdict(*bytes <= ITEM_BYTES_MAX);
             writeln!(f, "{name}: {bytes:.0} bytes each, {ITEM_BYTES_MAX} at most {met}")?;
         }
         let met = verdict(self.start <= START_MAX);
-        writeln!(f, "start: {:.0} ms, {:.0} at most {met}", ms(self.start), ms(START_MAX))?;
+        writeln!(
+            f,
+            "start: {:.0} ms, {:.0} at most {met}",
+            milliseconds(self.start),
+            milliseconds(START_MAX)
+        )?;
         for Page { name, first, again } in &self.pages {
             let met = verdict(*first.max(again) <= PAGE_MAX);
-            let (first, again, most) = (ms(*first), ms(*again), ms(PAGE_MAX));
+            let (first, again, most) =
+                (milliseconds(*first), milliseconds(*again), milliseconds(PAGE_MAX));
             writeln!(f, "{name}: {first:.1} ms, again {again:.1} ms, {most:.0} at most {met}")?;
         }
         let (idle, met) = (self.idle * 100.0, verdict(self.idle <= IDLE_MAX));

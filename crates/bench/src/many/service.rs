@@ -32,37 +32,33 @@ impl Service {
     }
 
     /// Asks for a new item. Names are spread over the order of names, as those of people are.
-    pub(super) fn create(self, number: usize) -> Vec<u8> {
+    pub(super) fn create(self, number: usize) -> Request {
         let shuffled = (number * 7_919) % 1_000_003;
         match self {
             Self::Tables => {
                 let body = json!({ "TableName": format!("item{shuffled:07}") }).to_string();
-                Request::new("POST", "/Tables", "", body).signed(None).bytes()
+                Request::tables("POST", "/Tables", "", body)
             }
-            Self::Containers => {
-                let name = format!("item-{shuffled:07}");
-                blobs::signed(blobs::create_container(&name)).bytes()
-            }
+            Self::Containers => blobs::create_container(&format!("item-{shuffled:07}")),
             Self::Queues => queues::create(&format!("item-{shuffled:07}")),
         }
     }
 
     /// Asks for a page of the list.
-    pub(super) fn list(self, marker: Option<&str>) -> Vec<u8> {
+    pub(super) fn list(self, marker: Option<&str>) -> Request {
         match self {
             Self::Tables => {
                 let query = marker.map_or(String::new(), |next| format!("?NextTableName={next}"));
-                Request::new("GET", "/Tables", &query, "").signed(None).bytes()
+                Request::tables("GET", "/Tables", &query, "")
             }
             Self::Containers => {
                 let next = marker.map_or(String::new(), |next| format!("&marker={next}"));
-                let query = format!("?comp=list{next}");
-                blobs::signed(blobs::request("GET", "/", &query, "")).bytes()
+                Request::storage("GET", "/", &format!("?comp=list{next}"), "")
             }
             Self::Queues => {
                 let marker = marker.map(|next| ("marker", next));
                 let parameters: Vec<_> = [("comp", "list")].into_iter().chain(marker).collect();
-                queues::request("GET", "/", &parameters, "")
+                queues::request("GET", "/", &parameters, String::new())
             }
         }
     }

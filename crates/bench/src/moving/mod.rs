@@ -1,7 +1,7 @@
 //! Moving and splitting partitions that are in use, on the embedded store, with every answered write on disk.
 //!
 //! A move is compared with a plain copy of the same bytes on the same disk, and those who write meanwhile with
-//! themselves a moment before. Both happen in every round, so that whatever else the machine does hits both.
+//! themselves a moment before. Both happen in every round, so that other load on the machine affects both.
 
 mod plain;
 mod report;
@@ -9,6 +9,7 @@ mod splits;
 mod world;
 mod writers;
 
+use lazuli_shardmap::MapReason;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +17,9 @@ use std::time::{Duration, Instant};
 use lazuli_engine::{MoveOptions, Phase};
 use lazuli_store::{Error, Result};
 
-pub use report::{Latency, Report, Round, Split};
+pub use crate::figures::Latency;
+use crate::figures::resident_bytes;
+pub use report::{Report, Round, Split};
 use world::World;
 use writers::Writers;
 
@@ -26,7 +29,7 @@ pub const RATE_SHARE_LEAST: f64 = 0.5;
 pub const P99_TIMES_MAX: f64 = 2.0;
 /// No write waits for longer.
 pub const PAUSE_MS_MAX: f64 = 500.0;
-/// Cutting a partition in place takes at most this, whatever it holds.
+/// A split in place takes at most this, however large the partition is.
 pub const SPLIT_MS_MAX: f64 = 50.0;
 
 /// How much is measured.
@@ -107,7 +110,7 @@ pub async fn run(folder: &Path, size: Size) -> Result<Report> {
     let mut report = Report::default();
     for items in &size.splits {
         let split = splits::measure(&folder.join("split"), *items).await?;
-        // The whole takes minutes: whoever waits sees that it goes on.
+        // A run takes minutes: this shows that it makes progress.
         eprintln!("{split}");
         report.splits.push(split);
     }
@@ -149,14 +152,14 @@ async fn round(
     round.beside_plain = writers.since(start);
     tokio::time::sleep(size.calm).await;
 
-    let memory = memory_bytes();
+    let memory = resident_bytes().unwrap_or(0);
     let arrived = world.engine.move_stats().arrived;
     let (start, processor) = (Instant::now(), processor_time());
     let begun = world.begin_move(MoveOptions::default()).await?;
     let number = begun.number;
     while world.engine.move_stats().arrived == arrived {
         wait(start).await?;
-        round.memory = round.memory.max(memory_bytes().saturating_sub(memory));
+        round.memory = round.memory.max(resident_bytes().unwrap_or(0).saturating_sub(memory));
         if let Ok(status) = world.engine.move_status(number).await {
             round.moved = round.moved.max(status.bytes);
             let now = start.elapsed();
@@ -175,7 +178,7 @@ async fn round(
     let start = Instant::now();
     let finished = loop {
         match world.engine.move_finished(number).await {
-            Err(error) if error.code() == "move-not-found" => wait(start).await?,
+            Err(error) if error.is(MapReason::MoveNotFound) => wait(start).await?,
             finished => break finished?,
         }
     };
@@ -207,14 +210,6 @@ fn processor_time() -> Duration {
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
     let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
     Duration::from_millis(ticks * 10)
-}
-
-/// What this process has in memory; zero where the system does not say.
-fn memory_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kib.unwrap_or(0) * 1024
 }
 
 #[cfg(test)]

@@ -5,27 +5,9 @@ use std::time::Duration;
 
 use lazuli_store::Error;
 
+use crate::figures::{Latency, mebibytes, median, milliseconds, verdict};
+
 use super::{P99_TIMES_MAX, PAUSE_MS_MAX, RATE_SHARE_LEAST, SPLIT_MS_MAX};
-
-/// How long some writes took.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Latency {
-    pub count: usize,
-    pub p50: Duration,
-    pub p99: Duration,
-    pub longest: Duration,
-}
-
-impl Latency {
-    pub(super) fn of(mut took: Vec<Duration>) -> Self {
-        took.sort_unstable();
-        let at = |share: f64| {
-            let at = (took.len() as f64 * share) as usize;
-            took.get(at.min(took.len().saturating_sub(1))).copied().unwrap_or_default()
-        };
-        Self { count: took.len(), p50: at(0.5), p99: at(0.99), longest: at(1.0) }
-    }
-}
 
 /// One move, with what was beside it and before it.
 #[derive(Clone, Debug, Default)]
@@ -75,7 +57,7 @@ impl Round {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Split {
     pub items: u64,
-    /// Finding its middle, which keeps nobody waiting.
+    /// Finding its middle, which blocks no request.
     pub middle: Duration,
     /// The slowest cut.
     pub cut: Duration,
@@ -83,7 +65,7 @@ pub struct Split {
 
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// A plain copy while nobody writes.
+    /// A plain copy without writers beside it.
     pub plain_alone: Duration,
     pub rounds: Vec<Round>,
     /// Writes that were refused, and why the last one was.
@@ -100,7 +82,7 @@ impl Report {
         median(self.rounds.iter().map(|round| round.times(&of)))
     }
 
-    /// The longest that anybody had to wait while the partition moved.
+    /// The longest wait of any write while the partition moved.
     fn pause(&self) -> Duration {
         let pauses = self.rounds.iter().map(|round| round.pause.max(round.during.longest));
         pauses.max().unwrap_or_default()
@@ -132,8 +114,8 @@ impl Report {
 impl fmt::Display for Round {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = |duration: Duration| duration.as_secs_f64();
-        let rate = |took: Duration| self.moved as f64 / 1048576.0 / took.as_secs_f64();
-        let mib = self.moved as f64 / 1048576.0;
+        let rate = |took: Duration| mebibytes(self.moved) / took.as_secs_f64();
+        let mib = mebibytes(self.moved);
         writeln!(
             f,
             "{mib:.0} MiB, move {:.2} s ({:.0} MiB/s), plain copy {:.2} s ({:.0} MiB/s), \
@@ -154,7 +136,7 @@ impl fmt::Display for Round {
             seconds(self.retired),
             milliseconds(self.pause),
             self.processor(),
-            self.memory / 1048576
+            self.memory >> 20
         )?;
         let phases = [
             ("before", self.before),
@@ -199,19 +181,9 @@ impl fmt::Display for Report {
             writeln!(f, "{split}")?;
         }
         for (name, is, bound, is_met) in self.bounds() {
-            let verdict = if is_met { "ok" } else { "MISSED" };
+            let verdict = verdict(is_met);
             writeln!(f, "{name:<24} {is:>8.2}  bound {bound:>6.1}  {verdict}")?;
         }
         Ok(())
     }
-}
-
-fn milliseconds(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1_000.0
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }

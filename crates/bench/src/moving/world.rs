@@ -30,7 +30,7 @@ pub(super) struct World {
     items: std::sync::atomic::AtomicU64,
 }
 
-/// Writes an item whatever was there.
+/// Writes an item without a condition.
 struct Put {
     key: ItemKey,
     value: Bytes,
@@ -119,7 +119,7 @@ impl World {
         self.engine.partition_stats(partition.id, partition.shard).await.map(|_| ())
     }
 
-    /// Fills the partition with whatever there is of each number, until there is nothing, and says of how many.
+    /// Fills the partition with the payloads of numbers from 0 on, up to the first one that has none. Returns how many.
     pub(super) async fn fill_with(
         &self,
         mut payload: impl FnMut(u64) -> Option<Bytes>,
@@ -145,7 +145,7 @@ impl World {
     /// Replaces one of the items by another of about the same size.
     pub(super) async fn write(&self, at: u64) -> Result<()> {
         let items = self.items.load(std::sync::atomic::Ordering::Relaxed);
-        let key = self.key(crate::store::load::mix(at) % items)?;
+        let key = self.key(lazuli_env::mix(at) % items)?;
         let put = Put { key: key.clone(), value: self.load.value(at) };
         self.engine.write(self.container.id, key.route(), put).await
     }

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use lazuli_store::Error;
 
-use super::report::Latency;
 use super::world::World;
+use crate::figures::Latency;
 
 /// How long the thread sleeps between two looks at what is due.
 const STEP: Duration = Duration::from_micros(250);
@@ -60,7 +60,7 @@ impl Writers {
         let mut writes = lock(&self.seen.writes);
         let of = writes.iter().filter(|(at, _)| *at >= start).map(|(_, took)| *took);
         let latency = Latency::of(of.collect());
-        // Nobody asks for earlier ones again.
+        // Earlier ones are not asked for again.
         writes.retain(|(at, _)| *at >= start);
         latency
     }

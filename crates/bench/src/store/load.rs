@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use lazuli_env::mix;
 use lazuli_store::Write;
 
 /// As many as partitions that are busy at once.
@@ -35,9 +36,9 @@ impl Load {
         format!("c001{hash:08.8x}part-{partition:015}row-{number:016}").into()
     }
 
-    /// Keys in no order, the same for everybody who counts.
+    /// Keys in no order, the same ones for the same numbers.
     pub(super) fn any_key(&self, at: u64) -> Bytes {
-        self.key(mix(at.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+        self.key(mix(at))
     }
 
     pub(super) fn guard(&self, number: u64) -> Bytes {
@@ -51,7 +52,7 @@ impl Load {
         Bytes::copy_from_slice(&self.text[at..at + length])
     }
 
-    /// All items, in the order in which a busy day would bring them: none.
+    /// All items, in no order.
     pub(super) fn batches(&self) -> impl Iterator<Item = Vec<Write>> {
         let item = |n: u64| Write::Put(self.key(n), self.value(n));
         let step = 7_919;
@@ -70,10 +71,4 @@ impl Load {
             Write::Put(format!("count-{client}").into(), number.to_be_bytes().to_vec().into()),
         ]
     }
-}
-
-pub(crate) fn mix(number: u64) -> u64 {
-    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
 }

@@ -2,7 +2,7 @@
 //!
 //! What the store adds over the engine is what is measured: the trait, guards, markers, the answered file, snapshots
 //! that show whole commits. Each figure is the median over rounds of ours divided by theirs, the two measured one right
-//! after the other, so that whatever else the machine does hits both.
+//! after the other, so that other load on the machine affects both.
 
 pub(crate) mod load;
 mod raw;
@@ -72,9 +72,7 @@ impl Both {
 /// Runs everything in `folder`, which must be on the disk that counts.
 pub fn run(folder: &Path, size: Size) -> Result<Report> {
     let load = Load::new(size.items);
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build();
-    let runtime = runtime.expect("a runtime needs two threads only");
+    let runtime = crate::figures::runtime()?;
     let (ours_at, raw_at) = (folder.join("ours"), folder.join("raw"));
     let mut report = Report::default();
 
@@ -142,7 +140,7 @@ fn gets(both: &Both, size: Size) -> Row {
             let (start, mut count) = (Instant::now(), 0);
             while start.elapsed() < size.round {
                 for _ in 0..GETS_PER_LOOK {
-                    let found = both.ours.snapshot().get(&key(&ours_at)).await;
+                    let found = both.ours.get(&key(&ours_at)).await;
                     assert!(found.is_ok_and(|value| value.is_some()), "every key is there");
                 }
                 count += GETS_PER_LOOK;

@@ -62,7 +62,11 @@ impl RawStore {
     pub(super) async fn commit(&self, writes: Vec<Write>) {
         let (answer, answered) = oneshot::channel();
         let (waiting, filled) = &*self.queue;
-        waiting.lock().expect("nobody panics").jobs.push((writes, answer));
+        waiting
+            .lock()
+            .expect("no thread panics while it holds the lock")
+            .jobs
+            .push((writes, answer));
         filled.notify_one();
         answered.await.expect("the committer runs");
     }
@@ -71,7 +75,7 @@ impl RawStore {
 impl Drop for RawStore {
     fn drop(&mut self) {
         let (waiting, filled) = &*self.queue;
-        waiting.lock().expect("nobody panics").closed = true;
+        waiting.lock().expect("no thread panics while it holds the lock").closed = true;
         filled.notify_one();
         if let Some(thread) = self.thread.take() {
             thread.join().expect("the committer ends");
@@ -82,12 +86,12 @@ impl Drop for RawStore {
 fn run(db: &Database, keyspace: &Keyspace, queue: &Queue) {
     let (waiting, filled) = &**queue;
     loop {
-        let mut state = waiting.lock().expect("nobody panics");
+        let mut state = waiting.lock().expect("no thread panics while it holds the lock");
         while state.jobs.is_empty() {
             if state.closed {
                 return;
             }
-            state = filled.wait(state).expect("nobody panics");
+            state = filled.wait(state).expect("no thread panics while it holds the lock");
         }
         let jobs = std::mem::take(&mut state.jobs);
         drop(state);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use super::OPEN_MS_MAX;
-use crate::figures::{cpu_time, median};
+use crate::figures::{cpu_time, median, milliseconds, verdict};
 
 pub(super) type Count = u32;
 
@@ -90,12 +90,4 @@ impl fmt::Display for Report {
         writeln!(f, "open after a clean stop: {clean:.0} ms, at most {OPEN_MS_MAX:.0} {met}")?;
         write!(f, "open after any other stop: {:.0} ms", milliseconds(self.open_unclean))
     }
-}
-
-fn verdict(met: bool) -> &'static str {
-    if met { "ok" } else { "MISSED" }
-}
-
-fn milliseconds(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1_000.0
 }

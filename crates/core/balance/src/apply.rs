@@ -1,4 +1,4 @@
-//! What becomes of a fleet when actions are done as predicted: for virtual time, and for tests.
+//! The result of a fleet when actions are done as predicted: for virtual time, and for tests.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use crate::plan::{Action, Merge, Split};
 use crate::{Fleet, PartitionFigures};
 
 impl Fleet {
-    /// Does all of these actions at once. New partitions get numbers above all that are there. Answers which they are,
-    /// each with the first of those that it was made of.
+    /// Applies all of these actions at once. New partitions get ids above all existing ones. Returns them, each with
+    /// the first of the partitions that it was made of.
     pub fn apply(&mut self, actions: &[Action], now_ms: u64) -> BTreeMap<PartitionId, PartitionId> {
         let mut made_of = BTreeMap::new();
         let by_id: BTreeMap<PartitionId, &Action> =
@@ -47,7 +47,7 @@ impl Fleet {
     }
 }
 
-/// The part of a partition's bytes outside that a piece of it is expected to have.
+/// The predicted part of a partition's bytes in block files that a piece has.
 fn outside_of(whole: &PartitionFigures, bytes: u64) -> u64 {
     match whole.load.bytes {
         0 => 0,

@@ -1,8 +1,8 @@
-//! The board that a plan is played out on: who is where, how full every shard is, and what was decided so far.
+//! The working state of a plan: the shard of each partition, the level of each shard, and the actions so far.
 //!
-//! How full a shard is, its *level*, is its load per capacity as a part of the mean of the whole fleet: at 1 it carries
-//! exactly its share. Shards are kept in the order of their levels, for each group of shards that rules name, so that the
-//! fullest and the emptiest are at hand after every move.
+//! The *level* of a shard is its load per capacity as a part of the mean of the whole fleet: at 1 it carries
+//! exactly its share. Shards are kept ordered by level, for each group of shards that rules name, so that the fullest
+//! and the emptiest are known after every move.
 
 use std::collections::BTreeSet;
 
@@ -15,9 +15,9 @@ const NOTES_MAX: usize = 1_000;
 /// Shards that some partitions may be on: all of them, or those of one pin.
 pub(crate) struct Group {
     member: Vec<bool>,
-    /// Members that take partitions, emptiest first, by each goal.
+    /// Online members, emptiest first, by each goal.
     order: [BTreeSet<(u64, usize)>; 3],
-    /// The mean of the levels of those, by each goal.
+    /// The mean of their levels, by each goal.
     pub(crate) mean: [f64; 3],
 }
 
@@ -34,16 +34,16 @@ impl Group {
 pub(crate) struct Board<'a> {
     pub(crate) fleet: &'a Fleet,
     pub(crate) settings: &'a Settings,
-    /// The goals that count: those with a weight, of which there is anything at all.
+    /// The goals in use: those with a weight and with any load.
     pub(crate) goals: Vec<Goal>,
     pub(crate) groups: Vec<Group>,
-    /// The shard of each partition, or where it is going. Partitions of no known shard are `held`.
+    /// The shard of each partition, or its target if it is moving. Partitions of unknown shards are `held`.
     pub(crate) home: Vec<usize>,
-    /// Partitions that are not to be touched.
+    /// Partitions that must not be changed.
     held: Vec<bool>,
-    /// Of these, those that only rest: they go where they must.
+    /// Of these, those that only rest: forced moves may move them.
     resting: Vec<bool>,
-    /// Shards on which something is cut. The next plan moves the pieces, so nothing else has to go.
+    /// Shards with a split in this plan. The next plan moves the pieces, so nothing else has to leave.
     cutting: Vec<bool>,
     totals: Vec<[f64; 3]>,
     /// The mean load per capacity of the whole fleet.
@@ -97,7 +97,8 @@ impl<'a> Board<'a> {
         board
     }
 
-    /// Finds the mean of the fleet. Partitions are summed in their own order, so that it is the same wherever they are.
+    /// Computes the mean of the fleet. Partitions are summed in their own order, so that it does not depend on their
+    /// shards.
     fn measure(&mut self) {
         let mut sums = [0.0; 3];
         for (partition, home) in self.fleet.partitions.iter().zip(&self.home) {
@@ -114,7 +115,7 @@ impl<'a> Board<'a> {
         self.goals = Goal::ALL.into_iter().filter(counts).collect();
     }
 
-    /// Sums up from the partitions what each shard carries, and from that all levels, orders and means.
+    /// Computes the load of each shard from the partitions, and from that all levels, orders and means.
     pub(crate) fn settle(&mut self) {
         self.totals = vec![[0.0; 3]; self.fleet.shards.len()];
         for (partition, home) in self.fleet.partitions.iter().zip(&self.home) {
@@ -138,10 +139,10 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// How full the shard is, as a part of the mean.
+    /// The level of the shard.
     pub(crate) fn level(&self, shard: usize, goal: Goal) -> f64 {
         let whole = self.whole(shard, goal);
-        // Sums that were taken apart again may end a little below zero.
+        // Adding and subtracting may leave a sum slightly below zero.
         if whole > 0.0 { (self.totals[shard][goal as usize] / whole).max(0.0) } else { 0.0 }
     }
 
@@ -150,8 +151,8 @@ impl<'a> Board<'a> {
         self.fleet.shards[shard].capacity * self.scale[goal as usize]
     }
 
-    /// The level up to which the shard may be filled for partitions of this group: the mean of the group, and half the
-    /// band or what is not worth a move on top.
+    /// The level up to which the shard may be filled for partitions of this group: the mean of the group, plus the
+    /// larger of half the band and the floor.
     pub(crate) fn ceiling(&self, shard: usize, group: usize, goal: Goal) -> f64 {
         let mean = self.groups[group].mean[goal as usize];
         let floor = self.settings.floor.of(goal) / self.whole(shard, goal);
@@ -183,7 +184,7 @@ impl<'a> Board<'a> {
         self.held[partition] = true;
     }
 
-    /// Keeps a partition that is cut, and its shard, as they are for the rest of this plan.
+    /// Holds a partition that is split, and its shard, for the rest of this plan.
     pub(crate) fn cut(&mut self, partition: usize) {
         self.hold(partition);
         self.cutting[self.home[partition]] = true;
@@ -237,7 +238,7 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// What each shard carries if all that was decided is done.
+    /// The load of each shard after all actions so far.
     pub(crate) fn loads(&self) -> Vec<Load> {
         let mut loads = vec![Load::default(); self.fleet.shards.len()];
         for (partition, home) in self.fleet.partitions.iter().zip(&self.home) {

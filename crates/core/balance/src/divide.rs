@@ -1,15 +1,14 @@
-//! Splits: partitions that are too large or too busy are cut in place, always between shardlets.
+//! Splits: partitions that are too large or too busy are split in place, always between shardlets.
 
 use crate::board::Board;
 use crate::plan::{Action, Cut, Left, Piece, Split};
 use crate::{Goal, Load, PartitionFigures, ShardState};
 
-/// The share of its busiest shardlet above which a partition is as good as nothing else.
+/// If the busiest shardlet has more than this share of the requests, the partition counts as that shardlet alone.
 const ALONE_SHARE: f64 = 0.95;
 
 impl Board<'_> {
-    /// The pieces stay where they are, so no level changes. What is cut is not moved by the same plan, because the pieces
-    /// have no ids yet.
+    /// The pieces stay where they are, so no level changes. The same plan does not move them, because they have no ids yet.
     pub(crate) fn divide(&mut self) {
         for at in 0..self.fleet.partitions.len() {
             if self.is_full() {
@@ -35,7 +34,7 @@ impl Board<'_> {
 
     fn verdict(&self, at: usize) -> Verdict {
         let partition = &self.fleet.partitions[at];
-        // What has to leave its shard leaves it whole and is cut where it arrives.
+        // A partition that has to leave its shard is moved whole and split on its target.
         if self.fleet.shards[self.home[at]].state != ShardState::Online {
             return Verdict::Fine;
         }
@@ -61,7 +60,7 @@ impl Board<'_> {
         }
     }
 
-    /// Whether it is so large a part of its shard, which has too much, that moving it would only move the problem.
+    /// Whether it is so large a part of its overloaded shard that moving it would only move the problem.
     fn is_coarse(&self, at: usize, goal: Goal) -> bool {
         let (home, load) = (self.home[at], self.fleet.partitions[at].load.of(goal));
         // Smaller pieces would be merged again.
@@ -90,7 +89,7 @@ fn pieces(partition: &PartitionFigures, cut: Cut) -> Vec<Piece> {
     }
 }
 
-/// Two halves. The busiest shardlet is in one of them; how the rest is spread nobody knows, so it is taken as even.
+/// Two halves. The busiest shardlet is in one of them; the rest is assumed to be spread evenly.
 fn halves(partition: &PartitionFigures) -> Vec<Piece> {
     let load = partition.load;
     let hot = partition.hot_share.unwrap_or(0.0).min(1.0);
@@ -109,7 +108,7 @@ fn halves(partition: &PartitionFigures) -> Vec<Piece> {
     vec![first, second]
 }
 
-/// The busiest shardlet alone, and what lies on both sides of it. It is taken to be as large as the others.
+/// The busiest shardlet alone, and the rest on both sides of it. It is assumed to be as large as the others.
 fn isolated(partition: &PartitionFigures) -> Vec<Piece> {
     let load = partition.load;
     let count = partition.shardlets.unwrap_or(3).max(2);

@@ -1,27 +1,23 @@
-//! Seeded fleets for tests: the same seed draws the same fleet, and odd ones are likely.
+//! Random fleets for tests: the same seed gives the same fleet, and unusual ones are likely.
 
 use std::collections::BTreeSet;
 
+use lazuli_env::SplitMix64;
 use lazuli_shardmap::{ContainerId, PartitionId, ShardId};
 
 use crate::{Fleet, Load, PartitionFigures, Pin, ShardFigures, ShardState};
 
 pub(crate) const MIB: u64 = 1 << 20;
 
-pub(crate) struct Draw(pub(crate) u64);
+pub(crate) struct Draw(SplitMix64);
 
 impl Draw {
-    /// SplitMix64.
-    fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(SplitMix64::new(seed))
     }
 
     pub(crate) fn below(&mut self, bound: usize) -> usize {
-        (self.bits() % bound as u64) as usize
+        self.0.below(bound)
     }
 
     fn one_in(&mut self, count: usize) -> bool {
@@ -38,7 +34,7 @@ impl Draw {
         }
     }
 
-    /// Some shards and partitions anywhere on them. Nothing is pinned, drained, split or merged.
+    /// Some shards with random partitions. Nothing is pinned, drained, split or merged.
     pub(crate) fn plain(&mut self) -> Fleet {
         let shards = 2 + self.below(20);
         let partitions = self.below(400);
@@ -56,8 +52,8 @@ impl Draw {
         fleet
     }
 
-    /// The same with everything that makes it hard: pins, drained shards and such that are away, huge, hot and cold
-    /// partitions, some of them busy.
+    /// The same with all difficulties: pins, drained and unreachable shards, huge, hot and cold partitions, some of
+    /// them busy.
     pub(crate) fn hard(&mut self) -> Fleet {
         let mut fleet = self.plain();
         for shard in &mut fleet.shards {

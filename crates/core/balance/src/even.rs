@@ -1,7 +1,7 @@
-//! Evening out: from the fullest shard to the emptiest that is allowed, the partition that brings both nearest to the mean.
+//! Evening out: from the fullest shard to the emptiest allowed one, the partition that brings both nearest to the mean.
 //!
-//! Every move lowers the sum of the squares of all levels, so that moves come to an end and none is taken back. Passes
-//! are repeated until one finds nothing: planning again on what comes of the plan then finds nothing either.
+//! Every move lowers the sum of the squares of all levels, so moves terminate and none is reversed. Passes are
+//! repeated until one finds nothing: a second plan on the result of the plan then finds nothing either.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,12 @@ use crate::plan::{Action, Why};
 use crate::residents::Residents;
 use crate::{Fleet, Goal};
 
-/// How many of the emptiest shards are tried before a full one is given up.
+/// How many of the emptiest shards are tried as targets for a full one.
 const TARGETS_TRIED: usize = 8;
-/// How many of the fullest shards are tried before an empty one is given up.
+/// How many of the fullest shards are tried as sources for an empty one.
 const SOURCES_TRIED: usize = 32;
 
-/// Shards that were outside of the band once in this plan, by goal: they are brought to half of it.
+/// Shards that were outside of the band in this plan, by goal: they are brought to half of it.
 struct Begun {
     full: Vec<[bool; 3]>,
     empty: Vec<[bool; 3]>,
@@ -28,7 +28,7 @@ impl Begun {
     }
 }
 
-/// A move that could be made.
+/// A possible move.
 #[derive(Clone, Copy)]
 struct Candidate {
     partition: usize,
@@ -55,7 +55,7 @@ impl Board<'_> {
         }
     }
 
-    /// Takes from the fullest shards until each is within the band or has nothing to give.
+    /// Takes from the fullest shards until each is within the band or has no suitable partition.
     fn relieve(&mut self, residents: &mut Residents, begun: &mut Begun) -> usize {
         let mut moves = 0;
         let key = |board: &Self, shard| (board.fullest_level(shard).to_bits(), shard);
@@ -205,7 +205,7 @@ impl Board<'_> {
         if high <= low {
             return None;
         }
-        // Up to the mean on both sides; where one is beyond it already, to where both are alike.
+        // Up to the mean on both sides; if one is beyond it already, until both are equal.
         let to_mean = f64::min((high - mean) * source, (mean - low) * target);
         let alike = (high - low) / (1.0 / source + 1.0 / target);
         let wanted = if to_mean > 0.0 { to_mean } else { alike };
@@ -218,7 +218,7 @@ impl Board<'_> {
         best
     }
 
-    /// By how much the move lowers the sum of squares; none if it is too little, or fills the target too much by any goal.
+    /// By how much the move lowers the sum of squares; none if it is too little, or overfills the target by any goal.
     fn gain(&self, partition: usize, from: usize, to: usize) -> Option<f64> {
         let figures = &self.fleet.partitions[partition];
         let group = self.group_of(partition);

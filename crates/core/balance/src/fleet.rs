@@ -1,4 +1,4 @@
-//! What the planner is told: shards, partitions, their figures, and where each may be.
+//! The input of the planner: shards, partitions, their figures, and their allowed shards.
 
 use std::collections::BTreeSet;
 use std::ops::{Add, AddAssign};
@@ -7,7 +7,7 @@ use lazuli_shardmap::placement::{Rule, allowed};
 use lazuli_shardmap::{ContainerId, PartitionId, Shard, ShardId};
 use lazuli_store::KeyRange;
 
-/// What can be spread evenly.
+/// A dimension of load that is spread evenly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Goal {
     Bytes,
@@ -27,7 +27,7 @@ impl Goal {
     }
 }
 
-/// What a partition, or all partitions of a shard, carry.
+/// The load of a partition, or of all partitions of a shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Load {
     pub bytes: u64,
@@ -67,7 +67,7 @@ impl AddAssign for Load {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShardState {
     Online,
-    /// Everything is to leave it, and nothing goes there.
+    /// All partitions leave it, and none goes there.
     Draining,
     /// It cannot be reached: nothing leaves it and nothing goes there.
     Away,
@@ -76,7 +76,7 @@ pub enum ShardState {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShardFigures {
     pub id: ShardId,
-    /// How much it should carry compared with others: one of capacity 2 gets twice as much as one of 1.
+    /// Its share of the load relative to others: capacity 2 gets twice as much as 1.
     pub capacity: f64,
     pub state: ShardState,
 }
@@ -87,14 +87,14 @@ impl ShardFigures {
     }
 }
 
-/// The shards that placement rules leave open to a partition.
+/// The shards that placement rules allow for a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pin {
     pub shards: BTreeSet<ShardId>,
 }
 
 impl Pin {
-    /// The shards on which these rules allow these routes; none where any shard will do.
+    /// The shards on which these rules allow these routes; none if any shard is allowed.
     pub fn of(rules: &[Rule], routes: &KeyRange, shards: &[Shard]) -> Option<Self> {
         if !rules.iter().any(|rule| rule.routes.overlaps(routes)) {
             return None;
@@ -110,30 +110,30 @@ pub struct PartitionFigures {
     pub container: ContainerId,
     pub shard: ShardId,
     pub load: Load,
-    /// Those of its bytes that lie outside of its shard, so that a move does not copy them.
+    /// Its bytes in block files, which a move does not copy.
     pub outside: u64,
-    /// The pin it is bound to, as [`Fleet::pin`] numbers them; none means that any shard will do.
+    /// Its pin, as numbered by [`Fleet::pin`]; none means that any shard is allowed.
     pub pin: Option<usize>,
-    /// How many shardlets it has, if that is known.
+    /// The number of its shardlets, if known.
     pub shardlets: Option<u64>,
-    /// The share of its busiest shardlet in its requests, from 0 to 1, if that is known.
+    /// The share of its busiest shardlet in its requests, from 0 to 1, if known.
     pub hot_share: Option<f64>,
-    /// Whether it may be merged with the one behind it: its routes end where that one's begin, in a map that merges.
+    /// Whether it may be merged with the next one: its routes end where those of the next one begin, in a map that merges.
     pub joins_next: bool,
-    /// Where it is being moved to. It is counted there and left alone.
+    /// The target of its running move. It counts there and is left alone.
     pub moving_to: Option<ShardId>,
-    /// Something else is done with it, so it is left alone.
+    /// Another operation uses it, so it is left alone.
     pub locked: bool,
-    /// When it was last moved or merged, in milliseconds since 1970. It rests from then on, except from what must be.
-    /// The pieces of a split do not rest: they are what is to be moved.
+    /// When it was last moved or merged, in milliseconds since 1970. It rests from then on, except for forced moves.
+    /// The pieces of a split do not rest, because they shall be moved.
     pub changed_at_ms: Option<u64>,
 }
 
-/// An empty partition may be asked for so often in a second without being worth a move.
+/// Requests per second up to which an empty partition is not worth a move.
 const EMPTY_REQUESTS_MAX: f64 = 1.0;
 
 impl PartitionFigures {
-    /// Whether it holds nothing and next to nothing is asked of it: whether it is here or there evens out nothing.
+    /// Whether it is empty and has almost no requests: moving it balances nothing.
     pub(crate) fn is_empty(&self) -> bool {
         let Load { bytes, requests, items } = self.load;
         bytes == 0 && items == 0 && requests < EMPTY_REQUESTS_MAX
@@ -157,11 +157,11 @@ impl PartitionFigures {
     }
 }
 
-/// All that the planner knows.
+/// The input of the planner.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fleet {
     pub shards: Vec<ShardFigures>,
-    /// Those of one container follow each other in the order of their routes.
+    /// Partitions of one container are in the order of their routes.
     pub partitions: Vec<PartitionFigures>,
     pub pins: Vec<Pin>,
 }
@@ -176,7 +176,7 @@ impl Fleet {
         })
     }
 
-    /// What each shard carries, in the order of the shards. Partitions under way count where they go.
+    /// The load of each shard, in the order of the shards. Moving partitions count on their target.
     pub fn loads(&self) -> Vec<Load> {
         let mut loads = vec![Load::default(); self.shards.len()];
         let place = self.places();
@@ -188,7 +188,7 @@ impl Fleet {
         loads
     }
 
-    /// These loads of shards by their capacity, as multiples of the mean of those that are online.
+    /// These loads divided by the shards' capacity, as multiples of the mean of the online shards.
     pub fn levels(&self, loads: &[Load], goal: Goal) -> Vec<f64> {
         let online = self.shards.iter().filter(|shard| shard.state == ShardState::Online);
         let capacity: f64 = online.map(|shard| shard.capacity).sum();
@@ -205,7 +205,7 @@ impl Fleet {
         self.levels(loads, goal).into_iter().fold(0.0, f64::max)
     }
 
-    /// From a shard's id to its place in the list.
+    /// From a shard's id to its index in the list.
     pub(crate) fn places(&self) -> impl Fn(ShardId) -> Option<usize> {
         let mut places: Vec<(ShardId, usize)> =
             self.shards.iter().enumerate().map(|(at, shard)| (shard.id, at)).collect();

@@ -1,4 +1,4 @@
-//! Moves that must be: away from shards that are drained, and away from where the placement rules forbid.
+//! Forced moves: away from drained shards, and away from shards that the placement rules forbid.
 
 use crate::board::Board;
 use crate::plan::{Action, Left, Why};
@@ -8,7 +8,7 @@ use crate::{Goal, ShardState};
 const TARGETS_COMPARED: usize = 8;
 
 impl Board<'_> {
-    /// The heaviest go first, each to where the fuller goal stays lowest. Whether they rest does not matter.
+    /// The heaviest go first, each to the shard whose worst goal stays lowest. Resting ones are moved too.
     pub(crate) fn force(&mut self) {
         let mut leaving: Vec<(u64, usize, Why)> = (0..self.home.len())
             .filter(|partition| !self.is_held(*partition))
@@ -48,7 +48,7 @@ impl Board<'_> {
         }
     }
 
-    /// Its load by the goal by which it is heaviest, as a part of what a shard of capacity 1 carries on average.
+    /// Its load by its heaviest goal, as a part of the mean load of a shard of capacity 1.
     fn heaviest(&self, partition: usize) -> f64 {
         let load = &self.fleet.partitions[partition].load;
         let home = self.home[partition];

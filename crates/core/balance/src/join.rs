@@ -1,11 +1,11 @@
-//! Merges: cold neighbours become one partition, so that what was split in busy times does not stay in pieces for ever.
+//! Merges: cold neighbours become one partition, so that splits of busy times are undone later.
 
 use crate::ShardState;
 use crate::board::Board;
 use crate::plan::{Action, Merge, Why};
 
 impl Board<'_> {
-    /// Each partition takes part in one merge at most; a row of many becomes shorter plan by plan.
+    /// Each partition takes part in one merge at most; a sequence of many neighbours gets shorter plan by plan.
     pub(crate) fn join(&mut self) {
         if self.settings.merge_bytes == 0 {
             return;
@@ -33,8 +33,8 @@ impl Board<'_> {
             && online(right)
     }
 
-    /// Merges both where one of them is, preferably the larger one. False if neither shard has room for the other, or if
-    /// an empty one would have to move.
+    /// Merges both on the shard of one of them, preferably of the larger one. False if neither shard has room for the
+    /// other, or if an empty one would have to move.
     fn merge(&mut self, left: usize, right: usize) -> bool {
         let [one, other] = [left, right].map(|it| &self.fleet.partitions[it]);
         let load = one.load + other.load;
@@ -43,7 +43,7 @@ impl Board<'_> {
         let first = if self.home[left] == self.home[right] {
             None
         } else if self.fleet.partitions[small].is_empty() {
-            // One that holds nothing costs nothing where it is.
+            // An empty partition costs nothing where it is.
             return false;
         } else if self.has_room(self.home[large], small) {
             Some(self.transfer(small, self.home[large], Why::Merge))
@@ -59,7 +59,7 @@ impl Board<'_> {
         true
     }
 
-    /// Whether the shard stays as even as it should be, by every goal, when the partition comes to it.
+    /// Whether the shard stays within its limit by every goal when it gets the partition.
     fn has_room(&self, shard: usize, partition: usize) -> bool {
         let group = self.group_of(partition);
         let load = &self.fleet.partitions[partition].load;

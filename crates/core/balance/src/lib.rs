@@ -1,9 +1,9 @@
 //! The balancer as a pure planner: from figures of shards and partitions to moves, splits and merges.
 //!
-//! [`plan`] looks at a [`Fleet`] and says what should be done and what comes of it. [`Schedule`] says what of it may begin
-//! now, within the limits of [`Settings`]. Nothing in here does anything, asks a clock or draws by chance: the same fleet
-//! gives the same plan, so that it can be printed, tested, and run in virtual time (`lazuli simulate`).
-//! `docs/balancing.md` tells it to operators.
+//! [`plan`] turns a [`Fleet`] into actions and their predicted result. [`Schedule`] returns the actions that may
+//! begin now, within the limits of [`Settings`]. This crate carries nothing out and uses neither clock nor
+//! randomness: the same fleet gives the same plan, so that it can be printed, tested, and run in virtual time
+//! (`lazuli simulate`). `docs/balancing.md` describes it for operators.
 
 mod apply;
 mod board;

@@ -1,4 +1,4 @@
-//! A plan: what should be done, why, and what comes of it.
+//! A plan: actions, their reasons, and their predicted result.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,13 +10,13 @@ use crate::{Fleet, Goal, Load, PartitionFigures, Settings, ShardState};
 /// Why a partition moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// Its shard is to be emptied.
+    /// Its shard is drained.
     Drain,
-    /// The placement rules do not allow it where it is.
+    /// The placement rules forbid its shard.
     Rules,
-    /// The load goes from a full shard to an empty one.
+    /// From a full shard to an empty one.
     Even(Goal),
-    /// Its neighbour, with which it is to be merged, is there.
+    /// To its neighbour, with which it will be merged.
     Merge,
 }
 
@@ -25,31 +25,31 @@ pub struct Move {
     pub partition: PartitionId,
     pub from: ShardId,
     pub to: ShardId,
-    /// What goes along.
+    /// The load that moves.
     pub load: Load,
-    /// Those of its bytes that are copied: what lies outside of shards stays where it is.
+    /// Bytes to copy: block files are not copied.
     pub bytes_to_copy: u64,
     pub why: Why,
 }
 
-/// Where a partition is cut. Every cut lies between two shardlets.
+/// Where a partition is split. Every cut is between two shardlets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// In the middle of its bytes.
     Bytes,
     /// In the middle of its requests.
     Requests,
-    /// Before and behind its busiest shardlet.
+    /// Before and after its busiest shardlet.
     HotShardlet,
 }
 
-/// A partition is cut in place. The pieces stay on its shard; a later plan may move them.
+/// A partition is split in place. The pieces stay on its shard; a later plan may move them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Split {
     pub partition: PartitionId,
     pub shard: ShardId,
     pub cut: Cut,
-    /// What is expected of the pieces, in the order of routes.
+    /// Predictions for the pieces, in the order of routes.
     pub pieces: Vec<Piece>,
 }
 
@@ -61,12 +61,12 @@ pub struct Piece {
     pub hot_share: Option<f64>,
 }
 
-/// Two neighbours become one, after one of them was moved to the other's shard if need be.
+/// Two neighbours become one, after a move of one of them if they are on different shards.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Merge {
     pub left: PartitionId,
     pub right: PartitionId,
-    /// Where both are in the end.
+    /// The shard of both in the end.
     pub shard: ShardId,
     pub first: Option<Move>,
     pub load: Load,
@@ -89,7 +89,7 @@ impl Action {
         }
     }
 
-    /// The move that is part of it, if one is.
+    /// Its move, if it has one.
     pub fn transfer(&self) -> Option<&Move> {
         match self {
             Self::Split(_) => None,
@@ -102,29 +102,29 @@ impl Action {
 /// Why something that the settings ask for is not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// It has too many bytes, all of them in one shardlet, which is never torn apart.
+    /// It has too many bytes, all of them in one shardlet, which is never split.
     OneShardlet,
     /// It has too many requests, nearly all of them for one shardlet, which is alone already.
     HotShardlet,
-    /// It has to leave its shard, and the rules leave it no other.
+    /// It has to leave its shard, and the rules allow no other.
     NoPlace,
 }
 
-/// A partition that is left as it is, and why.
+/// A partition that is left alone, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note {
     pub partition: PartitionId,
     pub left: Left,
 }
 
-/// Why a partition is not touched, whatever it carries.
+/// Why a partition is not changed, whatever its load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// It was moved or merged not long ago, and rests until this time in milliseconds since 1970.
+    /// It was recently moved or merged, and rests until this time in milliseconds since 1970.
     Changed { until_ms: u64 },
-    /// It is on its way to another shard.
+    /// It is being moved.
     Moving,
-    /// Something else is done with it, it is not online, or what it holds is not known yet.
+    /// Another operation uses it, it is not online, or its size is not known yet.
     Locked,
     /// Its shard does not answer.
     Away,
@@ -142,15 +142,15 @@ pub struct Plan {
     /// In the order in which they should begin.
     pub actions: Vec<Action>,
     pub notes: Vec<Note>,
-    /// How many more notes there would be.
+    /// How many further notes are not listed.
     pub notes_unlisted: usize,
-    /// Partitions that were not considered, as many as are listed, and how many more there are.
+    /// Partitions that were left out, as many as are listed, and how many more there are.
     pub resting: Vec<Resting>,
     pub resting_unlisted: usize,
-    /// What each shard carries now and when all is done, in the order of the fleet's shards.
+    /// The load of each shard now and after all actions, in the order of the fleet's shards.
     pub before: Vec<Load>,
     pub after: Vec<Load>,
-    /// The plan is as long as it may be; planning again after it goes on.
+    /// The plan has its maximum length; the next plan continues.
     pub cut_short: bool,
 }
 
@@ -161,10 +161,10 @@ impl Plan {
     }
 }
 
-/// What should be done about this fleet. Settings that make no sense (see [`Settings::check`]) are the caller's to refuse.
+/// The plan for this fleet. The caller must refuse invalid settings (see [`Settings::check`]).
 ///
-/// First what must be: partitions that are too large or too busy are split, those that have to leave their shard leave it.
-/// Then cold neighbours are merged, and what is uneven is evened out. No partition is touched twice by one plan.
+/// First what must be: partitions that are too large or too busy are split, those that have to leave their shard
+/// are moved. Then cold neighbours are merged, and load is evened out. No partition is changed twice by one plan.
 pub fn plan(fleet: &Fleet, settings: &Settings, now_ms: u64) -> Plan {
     let before = fleet.loads();
     let mut board = Board::new(fleet, settings, now_ms);
@@ -178,14 +178,14 @@ pub fn plan(fleet: &Fleet, settings: &Settings, now_ms: u64) -> Plan {
     let (actions, notes, notes_unlisted) = board.into_results();
     let acted: BTreeSet<PartitionId> = actions.iter().flat_map(Action::partitions).collect();
     let mut resting = at_rest(fleet, settings, now_ms);
-    // What has to leave its shard does, also when it rests.
+    // Forced moves apply to resting partitions too.
     resting.retain(|one| !acted.contains(&one.partition));
     let resting_unlisted = resting.len().saturating_sub(RESTING_MAX);
     resting.truncate(RESTING_MAX);
     Plan { actions, notes, notes_unlisted, resting, resting_unlisted, before, after, cut_short }
 }
 
-/// The partitions that no plan touches at this time.
+/// The partitions that no plan changes at this time.
 fn at_rest(fleet: &Fleet, settings: &Settings, now_ms: u64) -> Vec<Resting> {
     let place = fleet.places();
     let why = |one: &PartitionFigures| {
@@ -206,17 +206,17 @@ fn at_rest(fleet: &Fleet, settings: &Settings, now_ms: u64) -> Vec<Resting> {
     fleet.partitions.iter().filter_map(resting).collect()
 }
 
-/// Plans one after another, each for what comes of the one before, until there is nothing left to do.
+/// A sequence of plans, each for the predicted result of the one before, until there is nothing left to do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WholePlan {
-    /// None of them is empty but the last one, unless there are as many as there may be.
+    /// Only the last one is empty, unless the maximum number of plans is reached.
     pub plans: Vec<Plan>,
-    /// Partitions that do not exist yet: the first of those that each is made of.
+    /// Partitions that do not exist yet, with the first of the partitions that each is made of.
     pub made_of: BTreeMap<PartitionId, PartitionId>,
 }
 
 impl WholePlan {
-    /// The partition of today that a partition is, or is made of.
+    /// The existing partition that a partition is, or is made of.
     pub fn origin(&self, partition: PartitionId) -> PartitionId {
         let mut id = partition;
         while let Some(from) = self.made_of.get(&id) {
@@ -226,11 +226,11 @@ impl WholePlan {
     }
 }
 
-/// How many plans one after another are looked at.
+/// Maximum number of plans.
 const PLANS_MAX: usize = 32;
 
-/// The whole way from this fleet to where nothing is left to do, as far as it can be foreseen: pieces of splits carry what
-/// is expected of them, and what is moved or merged on the way rests from then on.
+/// All plans from this fleet until nothing is left to do, as far as they can be predicted: pieces of splits have
+/// their predicted load, and partitions that are moved or merged on the way rest from then on.
 pub fn whole_plan(fleet: &Fleet, settings: &Settings, now_ms: u64) -> WholePlan {
     let mut whole = WholePlan { plans: Vec::new(), made_of: BTreeMap::new() };
     let mut fleet = fleet.clone();
@@ -245,5 +245,5 @@ pub fn whole_plan(fleet: &Fleet, settings: &Settings, now_ms: u64) -> WholePlan 
     }
 }
 
-/// Partitions at rest that a plan lists; the others are counted.
+/// Resting partitions that a plan lists; the others are counted.
 const RESTING_MAX: usize = 1_000;

@@ -1,4 +1,4 @@
-//! What every plan must be, on drawn fleets.
+//! Properties of plans, on random fleets.
 
 use lazuli_shardmap::ShardId;
 
@@ -7,10 +7,10 @@ use crate::{Action, Fleet, Goal, Left, Load, Plan, Settings, ShardState, plan};
 
 const SEEDS: u64 = 400;
 const NOW_MS: u64 = 1_000_000_000;
-/// After so many plans on the same load everything must have come to rest.
+/// After this many plans on the same load nothing may be left to do.
 const ROUNDS_MAX: usize = 40;
 
-/// The level of the fullest shard that takes partitions, less what is not worth a move.
+/// The level of the fullest online shard, less the floor.
 fn peak(fleet: &Fleet, loads: &[Load], goal: Goal) -> f64 {
     let floor = Settings::default().floor.of(goal);
     let online = |at: &usize| fleet.shards[*at].state == ShardState::Online;
@@ -49,7 +49,7 @@ fn assert_allowed(seed: u64, fleet: &Fleet, plan: &Plan) {
 #[test]
 fn no_plan_breaks_a_rule_or_touches_what_is_busy() {
     for seed in 0..SEEDS {
-        let fleet = Draw(seed).hard();
+        let fleet = Draw::new(seed).hard();
         assert_allowed(seed, &fleet, &plan(&fleet, &Settings::default(), NOW_MS));
     }
 }
@@ -57,7 +57,7 @@ fn no_plan_breaks_a_rule_or_touches_what_is_busy() {
 #[test]
 fn by_no_goal_is_the_fullest_shard_fuller_than_before_and_outside_of_the_band() {
     for seed in 0..SEEDS {
-        let fleet = Draw(seed).plain();
+        let fleet = Draw::new(seed).plain();
         let settings = Settings { split_share: f64::INFINITY, ..Settings::default() };
         let plan = plan(&fleet, &settings, NOW_MS);
         for goal in [Goal::Bytes, Goal::Requests] {
@@ -72,7 +72,7 @@ fn by_no_goal_is_the_fullest_shard_fuller_than_before_and_outside_of_the_band() 
 #[test]
 fn the_prediction_is_what_comes_of_it_and_nothing_is_lost() {
     for seed in 0..SEEDS {
-        let fleet = Draw(seed).hard();
+        let fleet = Draw::new(seed).hard();
         let plan = plan(&fleet, &Settings::default(), NOW_MS);
         let mut done = fleet.clone();
         done.apply(&plan.actions, NOW_MS);
@@ -86,8 +86,8 @@ fn the_prediction_is_what_comes_of_it_and_nothing_is_lost() {
 #[test]
 fn planning_again_on_what_comes_of_a_plan_finds_nothing_to_move() {
     for seed in 0..SEEDS {
-        let mut fleet = Draw(seed).plain();
-        // What is cut is moved by the next plan.
+        let mut fleet = Draw::new(seed).plain();
+        // The next plan moves the pieces.
         let settings = Settings { split_share: f64::INFINITY, ..Settings::default() };
         let plan_now = |fleet: &Fleet| plan(fleet, &settings, NOW_MS);
         let first = plan_now(&fleet);
@@ -99,7 +99,7 @@ fn planning_again_on_what_comes_of_a_plan_finds_nothing_to_move() {
 #[test]
 fn plans_come_to_an_end_on_every_fleet_though_nothing_rests() {
     for seed in 0..SEEDS {
-        let mut fleet = Draw(seed).hard();
+        let mut fleet = Draw::new(seed).hard();
         let settings = Settings { rest_ms: 0, ..Settings::default() };
         let mut rounds = 0;
         loop {
@@ -116,7 +116,7 @@ fn plans_come_to_an_end_on_every_fleet_though_nothing_rests() {
     }
 }
 
-/// Only what is busy or may go nowhere is still on shards that are drained.
+/// Only busy partitions, and those without an allowed shard, are still on drained shards.
 fn assert_drained(seed: u64, fleet: &Fleet, settings: &Settings) {
     let last = plan(fleet, settings, NOW_MS);
     for partition in &fleet.partitions {
@@ -132,7 +132,7 @@ fn assert_drained(seed: u64, fleet: &Fleet, settings: &Settings) {
 #[test]
 fn the_same_fleet_gives_the_same_plan() {
     for seed in 0..20 {
-        let fleet = Draw(seed).hard();
+        let fleet = Draw::new(seed).hard();
         let plans = [0, 1].map(|_| plan(&fleet, &Settings::default(), NOW_MS));
         assert_eq!(plans[0], plans[1]);
     }

@@ -1,13 +1,13 @@
-//! The partitions of each shard that a plan may still move, sorted by load so that one of a wanted size is found at once.
+//! The partitions of each shard that a plan may still move, sorted by load so that one of a wanted size is found quickly.
 //!
-//! Nothing is sorted before somebody asks: a plan of a few moves touches few shards of many.
+//! A shard is sorted at its first use: a plan of a few moves touches few shards of many.
 
 use std::collections::BTreeSet;
 
 use crate::Goal;
 use crate::board::Board;
 
-/// How many partitions on each side of the wanted size are looked at.
+/// How many partitions on each side of the wanted size are compared.
 const NEAR: usize = 8;
 
 /// Partitions of one shard that may go to the same group of shards.
@@ -63,7 +63,7 @@ impl Residents {
         below.chain(above).map(|(_, partition)| *partition).collect()
     }
 
-    /// Forgets a partition that has moved from this shard.
+    /// Removes a partition that has moved from this shard.
     pub(crate) fn forget(&mut self, board: &Board<'_>, shard: usize, partition: usize) {
         let group = board.group_of(partition);
         for lot in self.lots[shard].iter_mut().filter(|lot| lot.group == group) {
@@ -76,7 +76,7 @@ impl Residents {
     }
 }
 
-/// Loads are never negative, so their bits sort as they do.
+/// Loads are never negative, so their bits sort like their values.
 fn bits(board: &Board<'_>, partition: usize, goal: Goal) -> u64 {
     board.fleet.partitions[partition].load.of(goal).max(0.0).to_bits()
 }

@@ -1,4 +1,4 @@
-//! What of a plan may begin now: within the window, so many moves at once, so many of them on one shard.
+//! The actions of a plan that may begin now: within the window, and within the limits on moves in total and per shard.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,25 +6,25 @@ use lazuli_shardmap::{PartitionId, ShardId};
 
 use crate::{Action, Settings};
 
-/// How many waiting actions are looked at when shards in front are busy. More would keep the order less.
+/// How many waiting actions are examined when the shards of the first ones are busy. More would change the order too much.
 const LOOK_AHEAD: usize = 64;
 
-/// A plan on its way: what waits, and which moves are under way.
+/// The execution of a plan: waiting actions, and running moves.
 #[derive(Clone, Debug, Default)]
 pub struct Schedule {
     waiting: VecDeque<Action>,
     underway: BTreeMap<PartitionId, [ShardId; 2]>,
-    /// Moves from and to each shard; those without are left out.
+    /// Moves from and to each shard; shards without moves are absent.
     busy: BTreeMap<ShardId, usize>,
 }
 
 impl Schedule {
-    /// Gives up what waits for a new plan. What is under way goes on and counts.
+    /// Replaces the waiting actions by a new plan. Running moves continue and count.
     pub fn replan(&mut self, actions: Vec<Action>) {
         self.waiting = actions.into();
     }
 
-    /// The next action that may begin now. One with a move is under way from here until it is [`Self::finished`].
+    /// The next action that may begin now. One with a move is running from here until it is [`Self::finished`].
     pub fn begin(&mut self, settings: &Settings, now_ms: u64) -> Option<Action> {
         if settings.window.is_some_and(|window| !window.is_open(now_ms)) {
             return None;
@@ -48,7 +48,7 @@ impl Schedule {
         Some(action)
     }
 
-    /// The move of this partition has ended, well or not.
+    /// The move of this partition has ended, successfully or not.
     pub fn finished(&mut self, partition: PartitionId) {
         for shard in self.underway.remove(&partition).into_iter().flatten() {
             let count = self.busy.get(&shard).copied().unwrap_or(0);

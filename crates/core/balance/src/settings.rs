@@ -1,8 +1,8 @@
-//! What an operator can tell the balancer. `docs/balancing.md` lists all of it with the defaults.
+//! The settings of the balancer. `docs/balancing.md` lists them with their defaults.
 
 use crate::{Goal, Load};
 
-/// How much each goal counts against the others; zero means that it does not count at all.
+/// The weight of each goal; zero means that it does not count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weights {
     pub bytes: f64,
@@ -44,9 +44,10 @@ impl Window {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     pub weights: Weights,
-    /// How far from even a shard may be before anything is done, as a part of the mean. What is begun goes on to half of it.
+    /// How far from the mean a shard may be before the balancer acts, as a part of the mean. Then it continues to
+    /// half of it.
     pub band: f64,
-    /// How much more than its own weight a move must take off the difference between both shards, as a part of that weight.
+    /// A move must reduce the difference of both shards by its own weight and this part of it more.
     pub gain_min: f64,
     /// Differences from the mean up to this are not worth a move, however large a part of the mean they are.
     pub floor: Load,
@@ -56,24 +57,24 @@ pub struct Settings {
     pub split_bytes: u64,
     /// A partition with more requests per second than this is split.
     pub split_requests: f64,
-    /// A partition that alone is more than this part of what a shard carries on average is too coarse to even out. It is
-    /// split as well where its shard is outside of the band; infinity means never.
+    /// A partition that alone is more than this part of a shard's mean load is too large to balance. It is split too
+    /// if its shard is outside of the band; infinity means never.
     pub split_share: f64,
-    /// A shardlet with this share of its partition's requests is what makes it hot: it is isolated, not split around.
+    /// A shardlet with this share of its partition's requests is isolated.
     pub hot_share: f64,
     /// Neighbours that have no more bytes than this together are merged; zero means never.
     pub merge_bytes: u64,
     /// Neighbours with more requests per second than this together are not merged.
     pub merge_requests: f64,
-    /// Moves under way at the same time.
+    /// Moves running at the same time.
     pub moves_at_once: usize,
     /// Of these, how many may come from or go to one shard.
     pub moves_per_shard: usize,
     /// Bytes per second that all moves together may copy.
     pub bandwidth: u64,
-    /// When actions may begin; none means at any time. Those under way go on.
+    /// When actions may begin; none means at any time. Running ones continue.
     pub window: Option<Window>,
-    /// The most actions of one plan. Planning again goes on from there.
+    /// The most actions of one plan. The next plan continues.
     pub actions_max: usize,
 }
 
@@ -104,12 +105,12 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// How fast one move may copy, in bytes per second: its part of the bandwidth, so that all together keep to it.
+    /// Bytes per second of one move: its part of the bandwidth, so that all together stay within it.
     pub fn rate(&self) -> u64 {
         (self.bandwidth / self.moves_at_once.max(1) as u64).max(1)
     }
 
-    /// Names the first setting that makes no sense.
+    /// Names the first invalid setting.
     pub fn check(&self) -> Result<(), &'static str> {
         let weights = Goal::ALL.map(|goal| self.weights.of(goal));
         let part = |value: f64| value.is_finite() && value >= 0.0;
@@ -124,7 +125,7 @@ impl Settings {
             (self.split_requests > 0.0, "partitions are split at a load above 0"),
             (self.split_share > 0.0, "partitions are split at a share above 0"),
             (part(self.merge_requests), "the load up to which is merged is a number from 0 up"),
-            // Otherwise what was split would be merged again, and so on for ever.
+            // Otherwise splits and merges would alternate forever.
             (self.merge_bytes <= self.split_bytes / 2, "merged is up to half the size of splits"),
             (
                 self.merge_requests <= self.split_requests / 2.0,

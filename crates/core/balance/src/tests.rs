@@ -1,4 +1,4 @@
-//! What every plan must be, on fleets that somebody thought of.
+//! Properties of plans, on hand-made fleets.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ fn fleet(shards: &[&[Load]]) -> Fleet {
     fleet
 }
 
-/// The defaults, but partitions are split by size and load alone.
+/// The defaults, but partitions are split only by size and load.
 fn settings() -> Settings {
     Settings { split_share: f64::INFINITY, ..Settings::default() }
 }
@@ -98,7 +98,7 @@ fn differences_that_are_small_in_themselves_are_left() {
 
 #[test]
 fn a_move_that_only_trades_places_is_not_made() {
-    // The difference would go from 1,000 MiB one way to 800 MiB the other way.
+    // The difference would change from 1,000 MiB one way to 800 MiB the other way.
     assert_eq!(
         planned(&fleet(&[&[load(900, 0.0), load(900, 0.0)], &[load(800, 0.0)]])).actions,
         []
@@ -151,7 +151,7 @@ fn pinned_partitions_stay_among_their_shards_and_are_even_there() {
     let after = planned(&fleet).after;
     assert!((9_000..=11_000).contains(&(after[0].bytes / MIB)), "{after:?}");
     assert_eq!((after[2].bytes, after[3].bytes), (0, 0));
-    // Even among those two is all that can be had, so there is nothing more to do.
+    // Only those two shards are allowed, and they are even, so there is nothing more to do.
     let mut again = fleet.clone();
     again.apply(&planned(&fleet).actions, 0);
     assert_eq!(planned(&again).actions, []);
@@ -277,7 +277,7 @@ fn what_is_too_coarse_to_even_out_is_cut_until_it_is_not() {
     for load in fleet.loads() {
         assert!((2_700..=3_400).contains(&(load.bytes / MIB)), "{:?}", fleet.loads());
     }
-    // What is even as it is may be as coarse as it likes.
+    // A shard within the band may have partitions of any size.
     let even = self::fleet(&[&[load(9_000, 100.0)], &[load(9_000, 100.0)]]);
     assert_eq!(plan(&even, &defaults, NOW_MS).actions, []);
 }

@@ -1,4 +1,4 @@
-//! What people are told of plans: the whole way to the end, who rests, and no moves that change nothing.
+//! Whole plans as they are shown: all plans to the end, resting partitions, and no useless moves.
 
 use lazuli_shardmap::{ContainerId, PartitionId, ShardId};
 
@@ -53,7 +53,7 @@ fn the_whole_plan_goes_on_with_the_pieces_until_all_is_even() {
 
 #[test]
 fn empty_partitions_stay_where_they_are() {
-    // One shard is too full because of one shardlet that nothing can be done about.
+    // One shard is too full because of one shardlet, which cannot be split.
     let mut loads = vec![Load::default(); 20];
     loads[0] = load(8 * GIB, 50.0);
     loads[1].requests = 0.4;
@@ -61,7 +61,7 @@ fn empty_partitions_stay_where_they_are() {
     uneven.partitions[0].shardlets = Some(1);
     let settings = Settings::default();
     assert_eq!(moved(&plan(&uneven, &settings, NOW_MS).actions), [0; 0]);
-    // Neighbours that hold nothing are merged on one shard, and not brought together for it.
+    // Empty neighbours are merged on one shard, but not moved together for it.
     let none = Load::default();
     let mut apart = fleet(&[&[none, none], &[none]]);
     apart.partitions.iter_mut().for_each(|it| it.joins_next = true);

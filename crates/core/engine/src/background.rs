@@ -4,28 +4,46 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use lazuli_shardmap::catalog::Work;
 use lazuli_store::Result;
 use tokio::sync::Notify;
 
 use crate::engine::Engine;
+use crate::lease::Leasing;
 use crate::reconciling::Reconciler;
 
 impl Engine {
     /// Starts the background work. It ends by itself when the engine is dropped.
     pub fn start(self: &Arc<Self>) {
         let settings = &self.settings;
+        if settings.leasing == Leasing::Shared {
+            self.repeat("leases", settings.heartbeat, None, |engine| {
+                Box::pin(async move { engine.renew_leases().await })
+            });
+            self.repeat(
+                "look for work of other nodes",
+                settings.reconcile_interval,
+                None,
+                |engine| Box::pin(async move { engine.look_for_work().await }),
+            );
+        }
         self.repeat("sweep expired items", settings.sweep_interval, None, |engine| {
-            Box::pin(async move { engine.sweep_all().await.map(|_| ()) })
+            Box::pin(async move { engine.sweep_on(&engine.shards_to_tend()).await.map(|_| ()) })
         });
         self.repeat(
             "spread reference data",
             settings.job_interval,
             Some(self.spread_wanted.clone()),
-            |engine| Box::pin(async move { engine.spread_references().await }),
+            |engine| Box::pin(async move { engine.spread_on(&engine.shards_to_tend()).await }),
         );
         let wanted = Some(self.jobs_wanted.clone());
         self.repeat("multi-step jobs", settings.job_interval, wanted, |engine| {
-            Box::pin(async move { engine.run_jobs().await })
+            Box::pin(async move {
+                if engine.may(Work::Jobs) {
+                    engine.run_jobs().await?;
+                }
+                Ok(())
+            })
         });
         let wanted = Some(self.moves.wanted.clone());
         // Whatever was fenced when another process stopped has waited long enough.
@@ -34,16 +52,33 @@ impl Engine {
             Box::pin(async move { engine.start_moves().await })
         });
         self.repeat("delete garbage", settings.job_interval, None, |engine| {
-            Box::pin(async move { engine.delete_garbage().await.map(|_| ()) })
+            Box::pin(async move {
+                let may_clean = |id| engine.may(Work::Shard(id));
+                engine.delete_garbage_where(may_clean).await.map(|_| ())
+            })
         });
         self.repeat("count partitions", settings.job_interval, None, |engine| {
-            Box::pin(async move { engine.recount_all().await })
+            Box::pin(async move { engine.recount_on(&engine.shards_to_tend()).await })
         });
         let reconciler = Arc::new(Reconciler::default());
         self.repeat("reconcile", settings.reconcile_interval, None, move |engine| {
             let reconciler = reconciler.clone();
-            Box::pin(async move { reconciler.run(&engine).await.map(|_| ()) })
+            Box::pin(async move {
+                if engine.may(Work::Reconcile) {
+                    reconciler.run(&engine).await?;
+                }
+                Ok(())
+            })
         });
+    }
+
+    /// Finds what other nodes have written for this one to sweep and to count: each node knows only of its own writes.
+    async fn look_for_work(&self) -> Result<()> {
+        let mut outcome = Ok(());
+        for shard in self.shards_to_tend() {
+            outcome = outcome.and(shard.find_expiring().await).and(shard.find_inexact().await);
+        }
+        outcome
     }
 
     fn repeat(

@@ -7,7 +7,7 @@ use lazuli_store::{Direction, PageLimit, Reader, Result, Write};
 use tokio::sync::MutexGuard;
 
 use crate::item::keys_of;
-use crate::lane::{Job, Turn};
+use crate::lane::Job;
 use crate::limits::{BATCH_BYTES, COUNT_AT_ONCE_MAX};
 use crate::lsn::Lsn;
 use crate::outside::Outside;
@@ -20,7 +20,7 @@ use crate::tx::{Claim, Tx};
 /// The partitions of a batch with their turns, in the order of their ids.
 pub(crate) struct Batch<'a> {
     shard: &'a Arc<LiveShard>,
-    partitions: Vec<(Arc<LivePartition>, MutexGuard<'a, Turn>)>,
+    partitions: Vec<(Arc<LivePartition>, MutexGuard<'a, ()>)>,
 }
 
 /// How a batch ended for the jobs that ran in it.
@@ -29,7 +29,7 @@ type Outcomes = Vec<(Box<dyn Job>, Result<()>)>;
 impl<'a> Batch<'a> {
     pub(crate) fn new(
         shard: &'a Arc<LiveShard>,
-        partitions: Vec<(Arc<LivePartition>, MutexGuard<'a, Turn>)>,
+        partitions: Vec<(Arc<LivePartition>, MutexGuard<'a, ()>)>,
     ) -> Self {
         Self { shard, partitions }
     }
@@ -44,7 +44,7 @@ impl<'a> Batch<'a> {
             if job.epoch() == epoch { now.push(job) } else { later.push(job) }
         }
         let id = self.partitions[0].0.id;
-        let held = self.shard.local.check(id, epoch, Access::Write);
+        let held = self.shard.local.held(id, epoch, Access::Write).await;
         match held {
             Ok(held) => {
                 let mut left = self.run_held(vec![held], now).await;
@@ -69,12 +69,6 @@ impl<'a> Batch<'a> {
         let mut jobs = jobs.into_iter();
         let mut outcomes = Vec::new();
         let committed = self.run_and_commit(held, &mut jobs, &mut outcomes).await;
-        if committed.is_err() {
-            for (_, turn) in &mut self.partitions {
-                // The commit may or may not have happened: the partition must be counted again.
-                turn.since_count = None;
-            }
-        }
         for (job, outcome) in outcomes {
             // Also a refusal rests on what the batch wrote before it, so it stands only if the batch does.
             job.answer(committed.clone().and(outcome));
@@ -149,10 +143,10 @@ impl<'a> Batch<'a> {
     async fn load_counts(&self, txn: &dyn Reader, held: &[Held]) -> Result<Vec<Counts>> {
         let mut all = Vec::with_capacity(held.len());
         for (held, (partition, _)) in held.iter().zip(&self.partitions) {
-            let counts = match Counts::read(txn, partition.id).await? {
-                Some(counts) => counts,
-                None => estimate(txn, held, &self.shard.settings.outside).await?,
-            };
+            let mut counts = Counts::read(txn, partition.id).await?.unwrap_or_default();
+            if counts.is_blank() {
+                counts = estimate(txn, held, &self.shard.settings.outside, counts.last_lsn).await?;
+            }
             self.shard.lsns.push_past(counts.last_lsn);
             if !counts.exact {
                 self.shard.note_inexact(partition.id);
@@ -172,28 +166,25 @@ impl<'a> Batch<'a> {
     }
 
     /// Brings the figures of each partition up to date, in the same commit.
-    fn count(
-        &mut self,
-        overlay: &mut Overlay,
-        counts: &mut [Counts],
-        deltas: &[Delta],
-        last_lsn: Lsn,
-    ) {
+    fn count(&self, overlay: &mut Overlay, counts: &mut [Counts], deltas: &[Delta], last_lsn: Lsn) {
         let figures = counts.iter_mut().zip(deltas);
-        for ((partition, turn), (counts, delta)) in self.partitions.iter_mut().zip(figures) {
-            counts.apply(*delta);
+        for ((partition, _), (counts, delta)) in self.partitions.iter().zip(figures) {
+            delta.add_to(counts);
             counts.last_lsn = last_lsn;
-            if let Some(since) = &mut turn.since_count {
-                since.delta.add(*delta);
-            }
             overlay.write(Write::Put(Counts::key(partition.id), counts.encode()));
         }
     }
 }
 
-/// The figures of a partition that has none yet: counted if that is quick, estimated otherwise.
-async fn estimate(reader: &dyn Reader, held: &Held, outside: &Outside) -> Result<Counts> {
-    let mut counts = Counts { exact: true, ..Counts::default() };
+/// The figures of a partition that has none yet: counted if that is quick. If not, what was found so far is as good a start
+/// as any other for additions: it has to be counted later.
+async fn estimate(
+    reader: &dyn Reader,
+    held: &Held,
+    outside: &Outside,
+    last_lsn: Lsn,
+) -> Result<Counts> {
+    let mut counts = Counts { exact: true, last_lsn, ..Counts::default() };
     let mut total = Delta::default();
     for space in lazuli_shardmap::layout::Space::KEY_ORDERED {
         let keys = keys_of(held.container, *space, &held.routes);
@@ -205,6 +196,7 @@ async fn estimate(reader: &dyn Reader, held: &Held, outside: &Outside) -> Result
             counts.last_lsn = counts.last_lsn.max(crate::item::Item::decode(value)?.version);
         }
     }
-    counts.apply(total);
+    counts.estimated = !counts.exact;
+    total.add_to(&mut counts);
     Ok(counts)
 }

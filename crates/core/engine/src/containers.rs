@@ -53,14 +53,14 @@ impl Engine {
     }
 
     /// Makes a change of maps whether or not the caller stays to hear of it. Clients hang up whenever they like, and a
-    /// change that is dropped half-way leaves a shard in doubt of its own map, with nobody served until it is read again.
+    /// change that is dropped half-way leaves the cached local map of a shard unknown, and no request is served until it is read again.
     pub(crate) async fn to_the_end<T: Send + 'static>(
         &self,
         change: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
         let task = async move {
-            // Nobody may be there any more.
+            // The caller may be gone.
             let _ = reply.send(change.await);
         };
         self.env.spawn.spawn("map-change", Box::pin(task));

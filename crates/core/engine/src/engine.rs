@@ -6,21 +6,22 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use lazuli_env::Env;
-use lazuli_shardmap::local::{Access, FENCED};
+use lazuli_shardmap::local::Access;
 use lazuli_shardmap::manager::Manager;
 use lazuli_shardmap::map::Placed;
 use lazuli_shardmap::router::Router;
-use lazuli_shardmap::{ContainerId, Epoch, MapKind, PartitionId, ShardId};
-use lazuli_store::{Error, KeyRange, Kind, Result};
+use lazuli_shardmap::{ContainerId, Epoch, MapKind, MapReason, PartitionId, ShardId};
+use lazuli_store::{Error, KeyRange, Reads, Result, StoreReason};
 use tokio::sync::Notify;
 
 use crate::Settings;
 use crate::backup::FiledShapes;
-use crate::batch::Batch;
 use crate::expiry::Expirers;
 use crate::hot_end::{HotEnd, Watches};
-use crate::lane::{Job, Routed, TypedJob, submit};
-use crate::limits::{FENCE_WAIT_MAX, TRANSACTION_PARTITIONS_MAX};
+use crate::item::{Item, ItemKey};
+use crate::lane::{Routed, TypedJob, run_in_turns, submit};
+use crate::lease::Leases;
+use crate::limits::{FENCE_POLL, FENCE_WAIT_MAX, TRANSACTION_PARTITIONS_MAX};
 use crate::moving::Moves;
 use crate::partition::LivePartition;
 use crate::shard::LiveShard;
@@ -30,7 +31,7 @@ use crate::tx::Transaction;
 use crate::view::{Timing, View};
 
 /// Where a slice of a container is.
-pub(crate) struct Place {
+pub(crate) struct PlacedRoutes {
     pub(crate) routes: KeyRange,
     pub(crate) placed: Placed,
 }
@@ -45,7 +46,7 @@ pub struct Engine {
     pub(crate) spread_wanted: Arc<Notify>,
     /// Tells the background work that there are jobs to go on with.
     pub(crate) jobs_wanted: Arc<Notify>,
-    /// Held by whoever goes on with the jobs, so that two do not get in each other's way.
+    /// Held by the task that goes on with the jobs: one at a time does.
     pub(crate) jobs_turn: tokio::sync::Mutex<()>,
     pub(crate) troubles: Arc<Troubles>,
     /// Where inserts land, since this engine began.
@@ -54,6 +55,7 @@ pub struct Engine {
     pub(crate) filed: FiledShapes,
     /// The moves that this engine leads.
     pub(crate) moves: Moves,
+    pub(crate) leases: Leases,
 }
 
 impl Engine {
@@ -64,6 +66,7 @@ impl Engine {
         manager: Arc<Manager>,
         shards: Arc<Shards>,
     ) -> Self {
+        let leases = Leases::new(&env, &settings);
         Self {
             env,
             settings,
@@ -78,6 +81,7 @@ impl Engine {
             expirers: Expirers::default(),
             filed: FiledShapes::default(),
             moves: Moves::default(),
+            leases,
         }
     }
 
@@ -230,7 +234,7 @@ impl Engine {
         }
     }
 
-    /// Where a fence has refused a write: waits until it has gone, for a bounded time, so that whoever asks the catalog
+    /// Where a fence has refused a write: waits until it has gone, for a bounded time, so that the caller that asks the catalog
     /// then gets an answer that leads on.
     async fn wait_for_fence(
         &self,
@@ -240,7 +244,16 @@ impl Engine {
         self.moves.count_fenced();
         let gone = async {
             for (partition, epoch) in partitions {
-                shard.local.unfenced(partition, epoch).await;
+                let mut unfenced = std::pin::pin!(shard.local.unfenced(partition, epoch));
+                loop {
+                    tokio::select! {
+                        biased;
+                        () = &mut unfenced => break,
+                        () = self.env.clock.sleep(FENCE_POLL) => {}
+                    }
+                    // Another process may have taken the fence down. A store that does not answer is asked again.
+                    let _ = shard.local.refresh().await;
+                }
             }
         };
         tokio::select! {
@@ -250,10 +263,21 @@ impl Engine {
         }
     }
 
-    /// A snapshot of the partition that holds the route.
+    /// A snapshot of the partition that holds the route, for several reads within
+    /// [`lazuli_store::limits::SNAPSHOT_LIFE_MAX`].
     pub async fn read(&self, container: ContainerId, route: &[u8], cost: u32) -> Result<View> {
-        let read = |placed| self.read_at(container, route, placed, cost);
+        let read = |placed| self.read_at(container, route, placed, cost, Reads::Several);
         self.router.routed(container, route, read).await
+    }
+
+    /// One item, unless it is absent or expired.
+    pub async fn get(&self, key: &ItemKey, cost: u32) -> Result<Option<Item>> {
+        let (container, route) = (key.container(), key.route());
+        let get = |placed| async move {
+            let view = self.read_at(container, route, placed, cost, Reads::One).await?;
+            view.get(key).await
+        };
+        self.router.routed(container, route, get).await
     }
 
     async fn read_at(
@@ -262,8 +286,9 @@ impl Engine {
         route: &[u8],
         placed: Placed,
         cost: u32,
+        reads: Reads,
     ) -> Result<View> {
-        let mut view = self.view_at(container, &placed)?;
+        let mut view = self.view_at(container, &placed, reads).await?;
         let partition = self.shard(placed.shard)?.partition(placed.partition);
         let throughput = self.router.container(container).await?.policies.throughput;
         let now = self.env.clock.uptime();
@@ -280,8 +305,13 @@ impl Engine {
     }
 
     /// A snapshot of a partition for a read of many of its keys.
-    pub(crate) fn view_to_scan(&self, container: ContainerId, placed: &Placed) -> Result<View> {
-        let mut view = self.view_at(container, placed)?;
+    pub(crate) async fn view_to_scan(
+        &self,
+        container: ContainerId,
+        placed: &Placed,
+        reads: Reads,
+    ) -> Result<View> {
+        let mut view = self.view_at(container, placed, reads).await?;
         let partition = self.shard(placed.shard)?.partition(placed.partition);
         partition.count_scan();
         view.timing = self.timing(partition, self.env.clock.uptime());
@@ -289,14 +319,14 @@ impl Engine {
     }
 
     /// A snapshot of a partition, if its shard holds it at the epoch given.
-    pub(crate) fn view_at(&self, container: ContainerId, placed: &Placed) -> Result<View> {
+    async fn view_at(&self, container: ContainerId, placed: &Placed, reads: Reads) -> Result<View> {
         let shard = self.shard(placed.shard)?;
-        // First the snapshot, then the check: what the shard holds now it held when the snapshot was taken.
-        let reader = shard.store.snapshot();
-        let held = shard.local.check(placed.partition, placed.epoch, Access::Read)?;
+        let held = shard.local.held(placed.partition, placed.epoch, Access::Read).await?;
         if held.container != container {
             return Err(Error::moved("the partition belongs to another container"));
         }
+        // The check may rest on a stale cache. The guard makes sure that the snapshot shows a state in which it is true.
+        let reader = shard.store.snapshot(std::slice::from_ref(&held.guard), reads).await?;
         let now_ms = self.env.clock.now_ms();
         let Placed { partition, shard, .. } = *placed;
         Ok(View { partition, shard, held, reader, now_ms, timing: None })
@@ -307,9 +337,9 @@ impl Engine {
         &self,
         container: ContainerId,
         routes: &KeyRange,
-    ) -> Result<Vec<Place>> {
+    ) -> Result<Vec<PlacedRoutes>> {
         let partitions = self.router.partitions(container, routes).await?;
-        Ok(partitions.into_iter().map(|(routes, placed)| Place { routes, placed }).collect())
+        Ok(partitions.into_iter().map(|(routes, placed)| PlacedRoutes { routes, placed }).collect())
     }
 
     /// A shard to ask; the router hears of it if it is not there.
@@ -325,10 +355,8 @@ impl Engine {
     /// Tells the router if the store of a shard did not do its part.
     fn heard<T>(&self, shard: ShardId, answer: Result<T>) -> Result<T> {
         answer.inspect_err(|error| {
-            // The codes of a store that does not answer begin so; an offline partition or a full lane is no failure of
-            // the shard.
-            let is_silent = matches!(error.kind(), Kind::Unavailable { .. });
-            if is_silent && error.code().starts_with("store-") {
+            // An offline partition or a full lane is no failure of the shard.
+            if error.reason::<StoreReason>().is_some() {
                 self.router.shard_failed(shard);
             }
         })
@@ -336,7 +364,7 @@ impl Engine {
 }
 
 fn is_fenced<T>(answer: &Result<T>) -> bool {
-    answer.as_ref().is_err_and(|error| error.code() == FENCED)
+    answer.as_ref().is_err_and(|error| error.is(MapReason::PartitionFenced))
 }
 
 fn stopped() -> Error {
@@ -358,30 +386,5 @@ fn one_shard(places: &[(ContainerId, Placed)]) -> Result<ShardId> {
                 ),
             ))
         }
-    }
-}
-
-/// Runs a job on several partitions, whose turns it takes in the order of their ids, as everybody does, so that no two
-/// can wait for each other. It must run as a task of its own: a caller that goes away must not let go of the turns while
-/// the commit is still on its way.
-async fn run_in_turns(
-    shard: Arc<LiveShard>,
-    partitions: BTreeSet<(PartitionId, Epoch)>,
-    job: Box<dyn Job>,
-) {
-    let live: Vec<_> = partitions.iter().map(|(id, _)| shard.partition(*id)).collect();
-    let mut turns = Vec::with_capacity(live.len());
-    for partition in &live {
-        turns.push((partition.clone(), partition.lane.turn.lock().await));
-    }
-    let held: Result<Vec<_>> = partitions
-        .iter()
-        .map(|(id, epoch)| shard.local.check(*id, *epoch, Access::Write))
-        .collect();
-    match held {
-        Ok(held) => {
-            Batch::new(&shard, turns).run_held(held, vec![job]).await;
-        }
-        Err(error) => job.answer(Err(error)),
     }
 }

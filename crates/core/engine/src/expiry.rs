@@ -125,7 +125,7 @@ impl Engine {
         let end = layout::key(container, Space::EXPIRY, &(now + 1).to_be_bytes());
         let due = KeyRange::new(start, Some(end));
         let limit = PageLimit::items(self.settings.sweep_items);
-        let page = shard.store.snapshot().scan(&due, Direction::Forward, limit).await?;
+        let page = shard.store.scan(&due, Direction::Forward, limit).await?;
         let last = page.items.last().map(|(key, _)| key.clone());
         let mut by_route: BTreeMap<Bytes, Vec<Expiry>> = BTreeMap::new();
         for (key, value) in page.items {
@@ -147,8 +147,12 @@ impl Engine {
 
     /// Sweeps every shard once.
     pub async fn sweep_all(&self) -> Result<usize> {
+        self.sweep_on(&self.shards.all()).await
+    }
+
+    pub(crate) async fn sweep_on(&self, shards: &[Arc<LiveShard>]) -> Result<usize> {
         let mut deleted = Ok(0);
-        for shard in self.shards.all() {
+        for shard in shards {
             let swept = self.sweep(shard.id).await;
             deleted = deleted.and_then(|total| Ok(total + swept?));
         }

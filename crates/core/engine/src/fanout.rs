@@ -10,9 +10,9 @@ use bytes::{BufMut, Bytes, BytesMut};
 use lazuli_env::BoxFuture;
 use lazuli_shardmap::layout::PREFIX_BYTES;
 use lazuli_shardmap::{ContainerId, PartitionId, ShardId};
-use lazuli_store::{Error, KeyRange, PageLimit, Result};
+use lazuli_store::{Error, KeyRange, PageLimit, Reads, Result};
 
-use crate::engine::{Engine, Place};
+use crate::engine::{Engine, PlacedRoutes};
 use crate::join::join_all;
 use crate::view::View;
 
@@ -44,6 +44,11 @@ pub trait PartitionScan: Send + Sync {
     type Row: Send;
 
     fn order(&self) -> Order;
+
+    /// How many reads of the view a page takes.
+    fn reads(&self) -> Reads {
+        Reads::Several
+    }
 
     /// Rows with sort keys after `after`, ascending, at most as many as `limit` says.
     fn page(
@@ -285,13 +290,13 @@ impl Engine {
         &self,
         container: ContainerId,
         scan: &S,
-        places: &[Place],
+        places: &[PlacedRoutes],
         after: Option<&Bytes>,
         limit: PageLimit,
     ) -> Vec<Result<RowPage<S::Row>>> {
         let questions = places.iter().map(|place| {
             let question: BoxFuture<'_, _> = Box::pin(async move {
-                let view = self.view_to_scan(container, &place.placed)?;
+                let view = self.view_to_scan(container, &place.placed, scan.reads()).await?;
                 scan.page(&view, after, limit).await
             });
             question
@@ -303,7 +308,7 @@ impl Engine {
 /// What becomes of a partition's answer under the policy for failures.
 fn admit<Row>(
     page: Result<RowPage<Row>>,
-    place: &Place,
+    place: &PlacedRoutes,
     on_failure: OnFailure,
     missing: &mut Vec<Missing>,
 ) -> Result<Option<RowPage<Row>>> {
@@ -346,13 +351,13 @@ impl<Row> Gathered<Row> {
 }
 
 struct Stream<'a, Row> {
-    place: &'a Place,
+    place: &'a PlacedRoutes,
     rows: VecDeque<(Bytes, Row)>,
     next: Option<Bytes>,
 }
 
 impl<'a, Row> Stream<'a, Row> {
-    fn new<S>(scan: &S, place: &'a Place, page: RowPage<Row>) -> Result<Self>
+    fn new<S>(scan: &S, place: &'a PlacedRoutes, page: RowPage<Row>) -> Result<Self>
     where
         S: PartitionScan<Row = Row>,
     {

@@ -13,7 +13,7 @@ use lazuli_shardmap::lineage::Standing;
 use lazuli_shardmap::local::{Arrival, Garbage};
 use lazuli_shardmap::record::{self, Record};
 use lazuli_shardmap::{Container, ContainerId, Partition, PartitionId};
-use lazuli_store::{Direction, KeyRange, PageLimit, Reader, Result, after_key};
+use lazuli_store::{Direction, KeyRange, PageLimit, Reader, Reads, Result, after_key};
 
 use crate::item::Item;
 use crate::moving::Progress;
@@ -61,7 +61,7 @@ impl LiveShard {
     pub async fn check(&self, catalog: &Catalog) -> Result<Report> {
         // Containers come and go meanwhile: those before and after the snapshot are all that it can name.
         let mut containers = known(catalog).await?;
-        let snapshot = self.store.snapshot();
+        let snapshot = self.store.snapshot(&[], Reads::Long).await?;
         containers.append(&mut known(catalog).await?);
         let outside = self.settings.outside;
         let mut check = Check { containers, outside, ..Check::default() };
@@ -210,7 +210,7 @@ impl Check {
             }
             return Some(id);
         }
-        // What waits to be deleted belongs to nobody, and what is on its way here belongs to another shard: both are fine.
+        // Garbage has no owner, and rows that arrive by a move belong to another shard: both are fine.
         let waits = |one: &Garbage| one.container == container && one.routes.contains(route);
         let comes = |one: &Arrival| one.container == container && one.routes.contains(route);
         if !self.garbage.iter().any(waits) && !self.arrivals.iter().any(comes) {
@@ -247,8 +247,8 @@ impl Check {
         let held: Vec<PartitionId> = self.held.values().map(|partition| partition.id).collect();
         for id in held {
             let mut counted = Counts::default();
-            counted.apply(self.counted.get(&id).copied().unwrap_or_default());
-            // After a split there are no figures until somebody needs them and counts.
+            self.counted.get(&id).copied().unwrap_or_default().add_to(&mut counted);
+            // After a split there may be no figures until the partition is counted.
             let Some(figures) = self.figures.get(&id) else { continue };
             let of = |counts: &Counts| (counts.items, counts.bytes, counts.outside);
             if figures.exact && of(figures) != of(&counted) {

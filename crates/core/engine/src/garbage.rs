@@ -1,12 +1,12 @@
 //! Deleting the data of partitions that are gone: first what the store can drop as a whole, then what is left, in slices.
-//! All of it is guarded by the row that names the garbage, so that nobody deletes what came to live there afterwards. Nobody
-//! waits for it, and every slice stands in the same line as the commits of those who are waited for: so slices are small,
-//! and between two of them the shard is theirs alone.
+//! All of it is guarded by the row that names the garbage, so that nothing is deleted that came to these routes afterwards.
+//! Slices are small, and there is a pause after each: commits of clients stand in the same queue.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
 
 use bytes::Bytes;
+use lazuli_shardmap::ShardId;
 use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
 use lazuli_shardmap::local::{Garbage, LocalMap};
 use lazuli_store::{Direction, Dropped, KeyRange, PageLimit, Result, Write, after_key};
@@ -27,8 +27,19 @@ impl Engine {
     /// Deletes all garbage of the shards that answer, and says how many keys that were, without those that a store dropped.
     /// The first error is answered once all were tried.
     pub async fn delete_garbage(&self) -> Result<usize> {
+        self.delete_garbage_where(|_| true).await
+    }
+
+    /// The same on the shards that `may_clean` names.
+    pub(crate) async fn delete_garbage_where(
+        &self,
+        may_clean: impl Fn(ShardId) -> bool,
+    ) -> Result<usize> {
         let mut deleted = Ok(0);
         for garbage in self.manager.garbage().await? {
+            if !may_clean(garbage.shard) {
+                continue;
+            }
             let cleaned = self.clean(&garbage).await;
             deleted = deleted.and_then(|total| Ok(total + cleaned?));
         }
@@ -77,14 +88,15 @@ pub(crate) fn is_by_time_in(key: &[u8], routes: &KeyRange) -> bool {
 }
 
 async fn is_empty(shard: &LiveShard, keys: &KeyRange) -> Result<bool> {
-    let page = shard.store.snapshot().scan(keys, Direction::Forward, PageLimit::items(1)).await?;
+    let page = shard.store.scan(keys, Direction::Forward, PageLimit::items(1)).await?;
     Ok(page.items.is_empty())
 }
 
 /// Has the store let go of what it can, as long as the guard stands. If it does not come to it, all is deleted.
 async fn drop_keys(shard: &LiveShard, guard: &Bytes, keys: &KeyRange) {
+    let Some(handover) = shard.store.handover() else { return };
     for _ in 0..DROP_ASKS_MAX {
-        match shard.store.drop_range(vec![guard.clone()], keys).await {
+        match handover.drop_range(vec![guard.clone()], keys).await {
             Ok(Dropped::Part) => {}
             Ok(Dropped::NotNow) => shard.env.clock.sleep(DROP_REST).await,
             Ok(Dropped::All) | Err(_) => return,
@@ -111,7 +123,7 @@ pub(crate) async fn clean_keys(
             Ok(ControlFlow::Continue(()))
         };
         let page = PageLimit::items(PAGE_KEYS);
-        let more = shard.store.snapshot().walk(&keys, Direction::Forward, page, &mut visit).await?;
+        let more = shard.store.walk(&keys, Direction::Forward, page, &mut visit).await?;
         let Some(last) = last else { return Ok(deleted) };
         keys.start = after_key(&last);
         for slice in ours.chunks(SLICE_KEYS) {

@@ -313,7 +313,7 @@ mod tests {
 
     /// Numbers without order, the same in every run.
     fn scattered(n: u64) -> u64 {
-        n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+        lazuli_env::mix(n)
     }
 
     const ENOUGH: u64 = INSERTS_LEAST + 2 * LATE_MAX;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
-use lazuli_store::{Direction, KeyRange, PageLimit, Result, after_key};
+use lazuli_store::{Direction, KeyRange, PageLimit, Reads, Result, after_key};
 
 use crate::fanout::{Order, PartitionScan, RowPage};
 use crate::item::Item;
@@ -21,6 +21,10 @@ impl PartitionScan for ItemScan {
 
     fn order(&self) -> Order {
         Order::ByRoute
+    }
+
+    fn reads(&self) -> Reads {
+        Reads::One
     }
 
     async fn page(

@@ -27,7 +27,7 @@ pub(crate) async fn join_all<T>(futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
     .await
 }
 
-/// Lets whoever else is ready run first. Stores that answer at once give nobody else a turn.
+/// Lets other ready tasks run first. Stores that answer at once never yield by themselves.
 pub(crate) async fn yield_now() {
     let mut is_second = false;
     poll_fn(move |context| {

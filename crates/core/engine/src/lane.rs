@@ -1,11 +1,16 @@
 //! The lane: the one line of writes of a partition. What waits is run as one batch; while its commit is on the way to
 //! the disk, the next batch gathers.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Poll;
 
 use lazuli_env::BoxFuture;
-use lazuli_shardmap::Epoch;
+use lazuli_shardmap::local::{Access, Lanes};
+use lazuli_shardmap::{Epoch, PartitionId};
 use lazuli_store::{Error, Result};
 use tokio::sync::oneshot;
 
@@ -13,11 +18,9 @@ use crate::batch::Batch;
 use crate::limits::LANE_WAITING_MAX;
 use crate::partition::LivePartition;
 use crate::shard::LiveShard;
-use crate::stats::Delta;
 use crate::tx::{Transaction, Tx};
-use crate::unwind::catch;
 
-/// A transaction with somebody who waits for its answer.
+/// A transaction with the channel for its answer.
 pub(crate) trait Job: Send {
     /// The epoch it was routed by.
     fn epoch(&self) -> Epoch;
@@ -80,40 +83,23 @@ impl<T: Transaction> Job for TypedJob<T> {
     fn answer(self: Box<Self>, outcome: Result<()>) {
         let lost = || Error::internal("no-output", "a transaction ended without an answer");
         let Self { done, reply, .. } = *self;
-        // Nobody waits any more if the caller gave up; the write stands all the same.
+        // The caller may have given up; the write stands all the same.
         let _ = reply.send(outcome.and_then(|()| done.ok_or_else(lost)));
     }
-}
-
-/// What was added to a partition since one count of it began.
-pub(crate) struct SinceCount {
-    /// Which count: of two at once the later one goes on.
-    pub(crate) number: u64,
-    pub(crate) delta: Delta,
-}
-
-/// What the holder of a lane's turn knows.
-#[derive(Default)]
-pub(crate) struct Turn {
-    /// While the partition is being counted: what was added since the count began. None if nobody counts, or if a commit
-    /// of unknown outcome has spoilt the count.
-    pub(crate) since_count: Option<SinceCount>,
-    /// How many counts have begun; the number of the last one.
-    pub(crate) counts_begun: u64,
 }
 
 #[derive(Default)]
 struct Waiting {
     jobs: VecDeque<Box<dyn Job>>,
-    /// Whether somebody is at work on this lane and will see new jobs.
+    /// Whether a task works on this lane and will see new jobs.
     is_running: bool,
 }
 
 #[derive(Default)]
 pub(crate) struct Lane {
     waiting: Mutex<Waiting>,
-    /// Held while a batch runs; whoever needs several lanes takes their turns in the order of partition ids.
-    pub(crate) turn: tokio::sync::Mutex<Turn>,
+    /// Held while a batch runs. A transaction over several lanes takes their turns in the order of partition ids.
+    pub(crate) turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Lane {
@@ -126,7 +112,7 @@ impl Lane {
     }
 }
 
-/// Puts a job in line and makes sure somebody works the line off.
+/// Puts a job in the queue and starts a task for the queue unless there is one.
 pub(crate) fn submit(
     shard: &Arc<LiveShard>,
     partition: &Arc<LivePartition>,
@@ -165,5 +151,72 @@ async fn work_off(shard: Arc<LiveShard>, partition: Arc<LivePartition>) {
         for job in left.into_iter().rev() {
             waiting.jobs.push_front(job);
         }
+    }
+}
+
+impl Lanes for LiveShard {
+    fn hold<'a>(&'a self, partitions: &'a [PartitionId]) -> BoxFuture<'a, Box<dyn Send>> {
+        Box::pin(async move {
+            let mut held = Vec::with_capacity(partitions.len());
+            for id in partitions {
+                let partition = self.partition(*id);
+                let turn = partition.lane.turn.clone().lock_owned().await;
+                held.push((partition, turn));
+            }
+            Box::new(held) as Box<dyn Send>
+        })
+    }
+}
+
+/// Runs a job on several partitions, whose turns it takes in the order of their ids, as all callers do, so that no two
+/// can wait for each other. It must run as a task of its own: a caller that goes away must not let go of the turns while
+/// the commit is still on its way.
+pub(crate) async fn run_in_turns(
+    shard: Arc<LiveShard>,
+    partitions: BTreeSet<(PartitionId, Epoch)>,
+    job: Box<dyn Job>,
+) {
+    let live: Vec<_> = partitions.iter().map(|(id, _)| shard.partition(*id)).collect();
+    let mut turns = Vec::with_capacity(live.len());
+    for partition in &live {
+        turns.push((partition.clone(), partition.lane.turn.lock().await));
+    }
+    let hold = async {
+        let mut held = Vec::with_capacity(partitions.len());
+        for (id, epoch) in &partitions {
+            held.push(shard.local.held(*id, *epoch, Access::Write).await?);
+        }
+        Ok(held)
+    };
+    match hold.await {
+        Ok(held) => {
+            Batch::new(&shard, turns).run_held(held, vec![job]).await;
+        }
+        Err(error) => job.answer(Err(error)),
+    }
+}
+
+/// Turns a panic inside a future into an error, so that one bad transaction does not end its lane.
+async fn catch<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
+    let mut future = pin!(future);
+    poll_fn(move |context| {
+        // After a panic the future is never polled again, and what it borrowed is taken back by the caller.
+        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+            Ok(poll) => poll,
+            Err(_) => Poll::Ready(Err(Error::internal("panicked", "a transaction panicked"))),
+        }
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_becomes_an_error() {
+        let answer: Result<()> = catch(async { panic!("on purpose") }).await;
+        assert_eq!(answer.unwrap_err().code(), "panicked");
+        assert_eq!(catch(async { Ok(7) }).await.unwrap(), 7);
     }
 }

@@ -24,6 +24,7 @@ mod item_scan;
 mod join;
 mod lane;
 mod latency;
+pub mod lease;
 pub mod limits;
 mod lsn;
 mod meter;
@@ -43,7 +44,6 @@ mod stats;
 pub mod steps;
 mod troubles;
 mod tx;
-mod unwind;
 mod view;
 
 pub use condition::Condition;
@@ -84,6 +84,7 @@ pub use lazuli_store::blocks::{
     BlockFile, BlockId, BlockReader, BlockWriter, Blocks, FoundFile, Owner, PIECE_BYTES_MAX,
 };
 pub use lazuli_store::crc64::{Crc64, crc64};
+pub use lazuli_store::reasons;
 pub use lazuli_store::{
     Direction, Error, KeyRange, Kind, PageLimit, Result, after_key, after_prefix,
 };

@@ -10,6 +10,8 @@ pub const TRANSACTION_WRITES_MAX: usize = 100_000;
 pub const TRANSACTION_PARTITIONS_MAX: usize = 64;
 /// How long a write waits for a fence to go before it asks the catalog again.
 pub const FENCE_WAIT_MAX: Duration = Duration::from_secs(2);
+/// How often it looks whether another process has taken the fence down.
+pub const FENCE_POLL: Duration = Duration::from_millis(50);
 /// A batch takes no further transaction once it holds this much.
 pub const BATCH_BYTES: usize = 8 * 1024 * 1024;
 /// Transactions that may wait in one lane; one more is refused.

@@ -1,41 +1,11 @@
 //! Log sequence numbers: a hybrid logical clock per shard, so that the numbers of a partition grow along its whole life,
 //! whichever shard it lives on, and still tell the time of a write.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lazuli_env::Clock;
-
-/// Bits below the milliseconds: 4,096 writes in a millisecond before the number runs ahead of the clock.
-const COUNTER_BITS: u32 = 12;
-
-/// The number of a write: `milliseconds << 12 | counter`, below 2^53, so that it survives a trip through JSON.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Lsn(pub u64);
-
-impl Lsn {
-    pub const ZERO: Self = Self(0);
-
-    pub fn at_ms(millis: u64) -> Self {
-        Self(millis << COUNTER_BITS)
-    }
-
-    pub fn millis(self) -> u64 {
-        self.0 >> COUNTER_BITS
-    }
-
-    /// The place within its millisecond.
-    pub fn counter(self) -> u16 {
-        (self.0 & ((1 << COUNTER_BITS) - 1)) as u16
-    }
-}
-
-impl fmt::Display for Lsn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+pub use lazuli_shardmap::figures::Lsn;
 
 /// Hands out growing numbers for one shard.
 pub(crate) struct LsnClock {

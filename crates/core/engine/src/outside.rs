@@ -1,7 +1,7 @@
 //! Bytes that lie outside of the store: what a row stands for beyond its own key and value, as the pieces of a blob stand
 //! for the block files that they name (`docs/decisions/0104-outside-bytes.md`).
 //!
-//! They follow from the row alone. So whoever counts rows, in a commit, in the background or offline, comes to one sum.
+//! They follow from the row alone. So counts in a commit, in the background and offline come to one sum.
 
 use bytes::Bytes;
 use lazuli_shardmap::ContainerId;

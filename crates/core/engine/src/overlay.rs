@@ -10,13 +10,13 @@ use lazuli_store::{
 };
 
 /// A key's new value; `None` is a deletion.
-type Change = Option<Bytes>;
+type NewValue = Option<Bytes>;
 
 #[derive(Default)]
 pub(crate) struct Overlay {
-    changes: BTreeMap<Bytes, Change>,
+    changes: BTreeMap<Bytes, NewValue>,
     /// What the current transaction has covered up, newest last.
-    undo: Vec<(Bytes, Option<Change>)>,
+    undo: Vec<(Bytes, Option<NewValue>)>,
     /// What the current transaction puts and deletes.
     intake: Intake,
     bytes: usize,
@@ -74,7 +74,7 @@ impl Overlay {
     }
 
     /// What was written under this key, if anything was.
-    pub(crate) fn written(&self, key: &[u8]) -> Option<&Change> {
+    pub(crate) fn written(&self, key: &[u8]) -> Option<&NewValue> {
         self.changes.get(key)
     }
 
@@ -201,7 +201,7 @@ mod tests {
                 model.insert(key.into(), "over".into());
             }
         }
-        let base = store.snapshot();
+        let base = store.snapshot(&[], lazuli_store::Reads::Several).await.unwrap();
         let range = KeyRange::new("05", Some("55".into()));
         let expected: Vec<(Bytes, Bytes)> =
             model.into_iter().filter(|(key, _)| range.contains(key)).collect();

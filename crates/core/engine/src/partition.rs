@@ -145,7 +145,7 @@ impl LivePartition {
     pub(crate) fn stats(&self, counts: Counts) -> PartitionStats {
         PartitionStats {
             partition: self.id,
-            counts,
+            counts: counts.shown(),
             reads: self.traffic.reads.load(Ordering::Relaxed),
             writes: self.traffic.writes.load(Ordering::Relaxed),
             throttled: self.traffic.throttled.load(Ordering::Relaxed),

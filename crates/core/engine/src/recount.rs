@@ -1,63 +1,77 @@
-//! Counting a partition whose figures are estimates, while it is in use.
+//! Counting a partition whose figures are not exact, while it is in use, by any process.
 //!
-//! Under the lane's turn a snapshot is taken and the lane begins to note what it adds; the snapshot is counted without
-//! the turn; under the turn again, count and notes together are the exact figures.
+//! Every commit adds to the figures exactly what it adds to the partition, so the figures are wrong by the same amount at all
+//! times. A count in one snapshot, with the figures in the same snapshot, tells the amount; a transaction then takes it from
+//! the figures as they are by then.
 
 use std::sync::Arc;
 
 use lazuli_shardmap::layout::Space;
-use lazuli_shardmap::local::Access;
-use lazuli_shardmap::{PartitionId, ShardId};
-use lazuli_store::{Direction, Error, KeyRange, Kind, PageLimit, Reader, Result, Write, after_key};
+use lazuli_shardmap::local::{Access, Held};
+use lazuli_shardmap::{MapReason, PartitionId, ShardId};
+use lazuli_store::{
+    Direction, Error, KeyRange, Kind, PageLimit, Reader, Reads, Result, Write, after_key,
+};
 
 use crate::engine::Engine;
 use crate::item::keys_of;
-use crate::lane::SinceCount;
-use crate::lsn::Lsn;
 use crate::outside::Outside;
 use crate::shard::LiveShard;
 use crate::stats::{Counts, Delta, PartitionStats, Size};
 
 /// Makes the figures of a partition exact and returns them.
 pub(crate) async fn recount(shard: &Arc<LiveShard>, id: PartitionId) -> Result<Counts> {
-    let gone = || Error::not_found("partition-not-found", format!("partition {id} is not here"));
+    shard.local.refresh().await?;
+    let gone =
+        || Error::not_found(MapReason::PartitionNotFound, format!("partition {id} is not here"));
     let row = shard.local.get(id)?.ok_or_else(gone)?;
     let held = shard.local.check(id, row.epoch, Access::Read)?;
     // This holds as long as the guard does: a change of the state is a new epoch.
     let takes_writes = shard.local.check(id, row.epoch, Access::Write).is_ok();
+    let (before, counted) = count_all(shard, id, &held).await?;
     let partition = shard.partition(id);
-    let (snapshot, number) = {
-        let mut turn = partition.lane.turn.lock().await;
-        turn.counts_begun += 1;
-        let number = turn.counts_begun;
-        turn.since_count = Some(SinceCount { number, delta: Delta::default() });
-        (shard.store.snapshot(), number)
-    };
-    let mut total = Delta::default();
-    for space in Space::KEY_ORDERED {
-        let keys = keys_of(held.container, *space, &held.routes);
-        total.add(count(&*snapshot, keys, &shard.settings.outside).await?);
-    }
-    let mut turn = partition.lane.turn.lock().await;
-    let since = turn.since_count.take_if(|since| since.number == number);
-    total.add(since.ok_or_else(disturbed)?.delta);
+    let _turn = partition.lane.turn.lock().await;
     let txn = shard.store.begin(vec![held.guard]).await?;
-    let last_lsn = match Counts::read(&*txn, id).await?.and_then(|counts| counts.settled()) {
-        Some(last_lsn) => last_lsn,
+    let mut counts = Counts::read(&*txn, id).await?.unwrap_or_default();
+    if counts.exact && !before.exact {
+        // Another process has counted meanwhile.
+        return Ok(counts);
+    }
+    let wrong = (before.items, before.bytes, before.outside);
+    let is = (counts.items, counts.bytes, counts.outside);
+    let was_blank = before.is_blank() || before.exact;
+    if was_blank && (wrong, before.last_lsn) != (is, counts.last_lsn) {
+        return Err(Error::unavailable(
+            "count-disturbed",
+            "the partition was written to meanwhile",
+        ));
+    }
+    if counts.settled().is_none() && takes_writes {
         // The last number of what is committed is not known, but a new one is greater. A partition that takes no writes
         // gets none: it may be on its way to a shard that would not know of it.
-        None if takes_writes => shard.lsns.next_lsn(),
-        None => Lsn::ZERO,
-    };
-    let mut counts = Counts { exact: true, last_lsn, ..Counts::default() };
-    counts.apply(total);
+        counts.last_lsn = shard.lsns.next_lsn();
+    }
+    counted.add_to(&mut counts);
+    counts.items = counts.items.wrapping_sub(before.items);
+    counts.bytes = counts.bytes.wrapping_sub(before.bytes);
+    counts.outside = counts.outside.wrapping_sub(before.outside);
+    counts.exact = true;
     txn.commit(vec![Write::Put(Counts::key(id), counts.encode())]).await?;
     partition.note_size(counts.size().unwrap_or_default());
     Ok(counts)
 }
 
-fn disturbed() -> Error {
-    Error::unavailable("count-disturbed", "a failed write or another count came in between")
+/// The figures of a partition and what it holds, both in one snapshot.
+async fn count_all(shard: &LiveShard, id: PartitionId, held: &Held) -> Result<(Counts, Delta)> {
+    let guard = std::slice::from_ref(&held.guard);
+    let snapshot = shard.store.snapshot(guard, Reads::Long).await?;
+    let figures = Counts::read(&*snapshot, id).await?.unwrap_or_default();
+    let mut total = Delta::default();
+    for space in Space::KEY_ORDERED {
+        let keys = keys_of(held.container, *space, &held.routes);
+        total.add(count(&*snapshot, keys, &shard.settings.outside).await?);
+    }
+    Ok((figures, total))
 }
 
 /// Items and bytes of a range of keys.
@@ -78,10 +92,14 @@ async fn count(reader: &dyn Reader, mut keys: KeyRange, outside: &Outside) -> Re
 impl Engine {
     /// Counts every partition whose figures were found to be estimates.
     pub async fn recount_all(&self) -> Result<()> {
+        self.recount_on(&self.shards.all()).await
+    }
+
+    pub(crate) async fn recount_on(&self, shards: &[Arc<LiveShard>]) -> Result<()> {
         let mut outcome = Ok(());
-        for shard in self.shards.all() {
+        for shard in shards {
             for id in shard.take_inexact() {
-                let counted = recount(&shard, id).await;
+                let counted = recount(shard, id).await;
                 if counted.as_ref().is_err_and(|error| error.kind() != Kind::NotFound) {
                     // Not now: the next round tries again.
                     shard.note_inexact(id);
@@ -99,10 +117,10 @@ impl Engine {
         }
     }
 
-    /// What one partition holds, counted first unless somebody has.
+    /// What one partition holds. Counts it first unless that was done.
     pub async fn partition_size(&self, id: PartitionId, on: ShardId) -> Result<Size> {
         let shard = self.shards.get(on)?;
-        let row = shard.store.snapshot().get(&Counts::key(id)).await?;
+        let row = shard.store.get(&Counts::key(id)).await?;
         match row.map(Counts::decode).transpose()?.and_then(|counts| counts.size()) {
             Some(size) => Ok(size),
             None => {
@@ -112,13 +130,13 @@ impl Engine {
         }
     }
 
-    /// The figures of one partition, counted first if nobody has yet.
+    /// The figures of one partition. Counts it first if nothing is known of it.
     pub async fn partition_stats(&self, id: PartitionId, on: ShardId) -> Result<PartitionStats> {
         let shard = self.shards.get(on)?;
-        let row = shard.store.snapshot().get(&Counts::key(id)).await?;
-        let counts = match row {
-            Some(row) => Counts::decode(row)?,
-            None => recount(&shard, id).await?,
+        let row = shard.store.get(&Counts::key(id)).await?;
+        let counts = match row.map(Counts::decode).transpose()? {
+            Some(counts) if !counts.is_blank() => counts,
+            _ => recount(&shard, id).await?,
         };
         Ok(shard.partition(id).stats(counts))
     }

@@ -2,15 +2,17 @@
 //! its shard (S12).
 //!
 //! The home of an entry is the catalog, where every write gets the next number and a row in a log ordered by number. Each
-//! shard remembers the number up to which it has copied; what lies between the two is its staleness, for everybody to
+//! shard remembers the number up to which it has copied; what lies between the two is its staleness, for all to
 //! see. Log and positions are the durable job: spreading goes on after any crash, and a new shard starts at zero. A
 //! deleted entry keeps its number and its row in the log, so that every shard hears of it.
+
+use std::sync::Arc;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use lazuli_shardmap::catalog::{Expected, RecordWrite, Versioned, kinds};
 use lazuli_shardmap::layout::{self, Space};
-use lazuli_shardmap::{ContainerId, ShardId};
-use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result, Store, Write};
+use lazuli_shardmap::{ContainerId, MapReason, ShardId};
+use lazuli_store::{Direction, Error, KeyRange, Newest, PageLimit, Reader, Result, Store, Write};
 
 use crate::engine::Engine;
 use crate::shard::LiveShard;
@@ -110,13 +112,17 @@ async fn position(reader: &dyn Reader) -> Result<Option<u64>> {
     Ok(Some(u64::from_be_bytes(*number)))
 }
 
-/// Lets a new shard begin at zero, when it is opened and nobody copies yet. So every step has a guard, the first one too.
+/// Lets a new shard begin at zero when it is opened. So every step has a guard, the first one too.
 pub(crate) async fn begin_copy(store: &dyn Store) -> Result<()> {
-    if position(&*store.snapshot()).await?.is_some() {
+    if position(&Newest::of(store)).await?.is_some() {
         return Ok(());
     }
-    let begin = vec![Write::Put(position_key(0), Bytes::new())];
-    store.begin(Vec::new()).await?.commit(begin).await
+    let txn = store.begin(Vec::new()).await?;
+    // Another process may have opened it meanwhile, and copied more.
+    if position(&*txn).await?.is_some() {
+        return Ok(());
+    }
+    txn.commit(vec![Write::Put(position_key(0), Bytes::new())]).await
 }
 
 impl Engine {
@@ -145,8 +151,8 @@ impl Engine {
         let entry = entry_key(name, key);
         for _ in 0..WRITE_TRIES_MAX {
             match self.try_write_reference(&entry, value.clone()).await {
-                Err(error) if error.code() == "record-changed" => continue,
-                Err(error) if error.code() == "record-exists" => continue,
+                Err(error) if error.is(MapReason::RecordChanged) => continue,
+                Err(error) if error.is(MapReason::RecordExists) => continue,
                 outcome => {
                     self.spread_wanted.notify_one();
                     return outcome;
@@ -195,7 +201,7 @@ impl Engine {
         let written = head.as_ref().map(number_of).transpose()?.unwrap_or(0);
         let mut spread = Vec::new();
         for shard in self.shards.all() {
-            let copied = position(&*shard.store.snapshot()).await?.unwrap_or(0);
+            let copied = position(&Newest::of(&*shard.store)).await?.unwrap_or(0);
             spread.push(Spread { shard: shard.id, copied, written });
         }
         Ok(spread)
@@ -204,9 +210,13 @@ impl Engine {
     /// Copies what is missing to every shard. One that does not answer keeps none of the others from it: the first error
     /// is answered once all were tried.
     pub async fn spread_references(&self) -> Result<()> {
+        self.spread_on(&self.shards.all()).await
+    }
+
+    pub(crate) async fn spread_on(&self, shards: &[Arc<LiveShard>]) -> Result<()> {
         let mut outcome = Ok(());
-        for shard in self.shards.all() {
-            outcome = outcome.and(self.spread_to(&shard).await);
+        for shard in shards {
+            outcome = outcome.and(self.spread_to(shard).await);
         }
         outcome
     }
@@ -214,7 +224,7 @@ impl Engine {
     async fn spread_to(&self, shard: &LiveShard) -> Result<()> {
         let catalog = self.manager.catalog();
         loop {
-            let copied = position(&*shard.store.snapshot()).await?.ok_or_else(damaged)?;
+            let copied = position(&Newest::of(&*shard.store)).await?.ok_or_else(damaged)?;
             let from = number_row(copied + 1);
             let range = KeyRange::new(from, None);
             let log = catalog.scan_records(kinds::REFERENCE_LOG, &range, SPREAD_ENTRIES).await?;
@@ -239,7 +249,7 @@ impl Engine {
             let step =
                 async { shard.store.begin(vec![position_key(copied)]).await?.commit(writes).await };
             match step.await {
-                // Somebody else copies to this shard at the same time: go on from where they are.
+                // Another engine copies to this shard at the same time: go on from its position.
                 Err(error) if error.is_moved() => {}
                 outcome => outcome?,
             }

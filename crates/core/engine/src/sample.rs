@@ -1,7 +1,7 @@
-//! What was asked of the partitions in use since somebody last looked: the raw material of a history.
+//! What was asked of the partitions in use since the last look: the raw material of a history.
 //!
 //! Every partition in use remembers what it has told already, so nothing is told twice, whichever shard a partition is on
-//! and however often it was let go. Nothing here reads a store or wakes a partition; sizes of partitions that nobody uses
+//! and however often it was let go. Nothing here reads a store or wakes a partition; sizes of partitions that are not in use
 //! come from [`LiveShard::sizes`].
 
 use std::collections::BTreeMap;
@@ -90,9 +90,8 @@ impl LiveShard {
         let held = self.local.partitions()?.into_iter();
         let mut sizes: BTreeMap<_, _> = held.map(|row| (row.id, (row, None))).collect();
         let mut rest = KeyRange::prefix(layout::prefix(ContainerId::SYSTEM, Space::STATS));
-        let snapshot = self.store.snapshot();
         loop {
-            let page = snapshot.scan(&rest, Direction::Forward, PageLimit::MAX).await?;
+            let page = self.store.scan(&rest, Direction::Forward, PageLimit::MAX).await?;
             for (key, row) in &page.items {
                 if let Some((_, size)) = sizes.get_mut(&partition_of(key)?) {
                     *size = Counts::decode(row.clone())?.size();

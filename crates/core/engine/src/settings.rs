@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::lease::Leasing;
 use crate::outside::Outside;
 
 #[derive(Clone, Debug)]
@@ -22,7 +23,11 @@ pub struct Settings {
     pub reconcile_interval: Duration,
     /// Whether requests are timed. Off only to measure what it costs.
     pub latencies: bool,
-    /// What rows stand for outside of the store. Not a choice: whoever wires data models to the engine says it.
+    /// Whether other processes share the stores.
+    pub leasing: Leasing,
+    /// How often a process that shares the stores writes a heartbeat (`lease`).
+    pub heartbeat: Duration,
+    /// What rows stand for outside of the store. Not a choice: it follows from the data models.
     pub outside: Outside,
 }
 
@@ -37,6 +42,8 @@ impl Default for Settings {
             moves_at_once: 4,
             reconcile_interval: Duration::from_secs(30),
             latencies: true,
+            leasing: Leasing::Alone,
+            heartbeat: Duration::from_secs(2),
             outside: Outside::default(),
         }
     }

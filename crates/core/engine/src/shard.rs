@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use bytes::Bytes;
 use lazuli_env::Env;
 use lazuli_shardmap::layout::{self, Space};
 use lazuli_shardmap::local::LocalMap;
 use lazuli_shardmap::{ContainerId, Partition, PartitionId, ShardId};
-use lazuli_store::{
-    Direction, Error, KeyRange, PageLimit, Reader, Result, Store, Write, after_key,
-};
+use lazuli_store::{Direction, Error, KeyRange, PageLimit, Result, Store, Write, after_key};
 
 use crate::Settings;
 use crate::limits::PARTITIONS_WARM_MAX;
@@ -19,7 +18,7 @@ use crate::partition::LivePartition;
 use crate::stats::{Counts, PartitionStats};
 
 /// Figures of a former format that are written anew in one commit.
-const RENEWED_AT_ONCE: usize = 10_000;
+const RENEWED_AT_ONCE: usize = 1_000;
 /// The statistics row of no partition: it keeps the highest LSN of partitions that are gone.
 const FLOOR: PartitionId = PartitionId(0);
 
@@ -108,10 +107,9 @@ impl LiveShard {
             self.warm().iter().map(|one| one.stats(Counts::default())).collect();
         stats.sort_by_key(|one| (std::cmp::Reverse(one.reads + one.writes), one.partition));
         stats.truncate(most);
-        let snapshot = self.store.snapshot();
         for one in &mut stats {
-            if let Some(row) = snapshot.get(&Counts::key(one.partition)).await? {
-                one.counts = Counts::decode(row)?;
+            if let Some(row) = self.store.get(&Counts::key(one.partition)).await? {
+                one.counts = Counts::decode(row)?.shown();
             }
         }
         Ok(stats)
@@ -144,7 +142,7 @@ impl LiveShard {
         lock(&self.warm).values().cloned().collect()
     }
 
-    /// Lets go of partitions, unless somebody uses them right now.
+    /// Forgets warm partitions, unless they are in use right now.
     pub(crate) fn let_go(&self, gone: &[PartitionId]) {
         if gone.is_empty() {
             return;
@@ -176,23 +174,22 @@ impl LiveShard {
 
     /// Pushes the clock past every write found here, and forgets the figures of partitions that are gone.
     async fn restore_clock(&self) -> Result<()> {
+        let head = self.local.head_guard()?;
         let arrivals = self.local.arrivals()?;
         let is_arriving = |id| arrivals.iter().any(|arrival| arrival.partition == id);
         let mut highest = Lsn::ZERO;
         let (mut gone, mut former) = (Vec::new(), Vec::new());
         let mut rest = KeyRange::prefix(layout::prefix(ContainerId::SYSTEM, Space::STATS));
-        let snapshot = self.store.snapshot();
         loop {
-            let page = snapshot.scan(&rest, Direction::Forward, PageLimit::MAX).await?;
+            let page = self.store.scan(&rest, Direction::Forward, PageLimit::MAX).await?;
             let Some((last, _)) = page.items.last() else { break };
             rest.start = after_key(last);
             for (key, row) in page.items {
-                let counts = Counts::decode(row.clone())?;
-                highest = highest.max(counts.last_lsn);
+                highest = highest.max(Counts::decode(row.clone())?.last_lsn);
                 let id = partition_of(&key)?;
                 match self.local.get(id)? {
                     None if id != FLOOR && !is_arriving(id) => gone.push(Write::Delete(key)),
-                    Some(held) if Counts::is_of_rows_only(&row) => former.push((held, counts)),
+                    Some(held) if Counts::is_of_rows_only(&row) => former.push(held),
                     _ => {}
                 }
             }
@@ -201,49 +198,78 @@ impl LiveShard {
             }
         }
         self.lsns.push_past(highest);
-        self.renew_figures(&*snapshot, former).await?;
+        let tidied = async {
+            self.renew_figures(former).await?;
+            self.forget_figures(head, highest, gone).await
+        };
+        match tidied.await {
+            // Another process is changing the map: what is left here is for the next start.
+            Err(error) if error.is_moved() => Ok(()),
+            tidied => tidied,
+        }
+    }
+
+    /// Deletes figures of partitions that are gone at this version of the local map. The highest number stays known.
+    async fn forget_figures(&self, head: Bytes, highest: Lsn, gone: Vec<Write>) -> Result<()> {
         if gone.is_empty() {
             return Ok(());
         }
-        let floor = Counts { last_lsn: highest, ..Counts::default() };
-        gone.push(Write::Put(Counts::key(FLOOR), floor.encode()));
-        self.store.begin(Vec::new()).await?.commit(gone).await
+        let txn = self.store.begin(vec![head]).await?;
+        let mut floor = Counts::read(&*txn, FLOOR).await?.unwrap_or_default();
+        floor.last_lsn = floor.last_lsn.max(highest);
+        let mut writes = gone;
+        writes.push(Write::Put(Counts::key(FLOOR), floor.encode()));
+        txn.commit(writes).await
     }
 
     /// Writes figures anew that know nothing of bytes outside of the store. Where there may be such bytes, the figures
     /// are estimates until the partition has been counted.
-    async fn renew_figures(
-        &self,
-        reader: &dyn Reader,
-        former: Vec<(Partition, Counts)>,
-    ) -> Result<()> {
+    async fn renew_figures(&self, former: Vec<Partition>) -> Result<()> {
         for chunk in former.chunks(RENEWED_AT_ONCE) {
+            let guard = |held: &Partition| LocalMap::partition_guard(held.id, held.epoch);
+            let txn = self.store.begin(chunk.iter().map(guard).collect()).await?;
             let mut writes = Vec::with_capacity(chunk.len());
-            for (held, counts) in chunk {
-                let mut counts = *counts;
-                if self.settings.outside.is_in(reader, held.container, &held.routes).await? {
-                    counts.exact = false;
+            for held in chunk {
+                let Some(mut counts) = Counts::read(&*txn, held.id).await? else { continue };
+                if self.settings.outside.is_in(&*txn, held.container, &held.routes).await? {
+                    (counts.exact, counts.estimated) = (false, true);
                 }
                 if !counts.exact {
                     self.note_inexact(held.id);
                 }
                 writes.push(Write::Put(Counts::key(held.id), counts.encode()));
             }
-            self.store.begin(Vec::new()).await?.commit(writes).await?;
+            txn.commit(writes).await?;
         }
         Ok(())
     }
 
-    async fn find_expiring(&self) -> Result<()> {
+    /// Notes the partitions whose figures are estimates.
+    pub(crate) async fn find_inexact(&self) -> Result<()> {
+        let mut rest = KeyRange::prefix(layout::prefix(ContainerId::SYSTEM, Space::STATS));
+        loop {
+            let page = self.store.scan(&rest, Direction::Forward, PageLimit::MAX).await?;
+            for (key, row) in &page.items {
+                if !Counts::decode(row.clone())?.exact && partition_of(key)? != FLOOR {
+                    self.note_inexact(partition_of(key)?);
+                }
+            }
+            match (page.more, page.items.last()) {
+                (true, Some((last, _))) => rest.start = after_key(last),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    pub(crate) async fn find_expiring(&self) -> Result<()> {
         let arrivals = self.local.arrivals()?;
         let partitions = self.local.partitions()?;
         let held = partitions.iter().map(|partition| partition.container);
         let arriving = arrivals.iter().map(|arrival| arrival.container);
         let containers: BTreeSet<_> = held.chain(arriving).collect();
-        let snapshot = self.store.snapshot();
         for container in containers {
             let keys = KeyRange::prefix(layout::prefix(container, Space::EXPIRY));
-            let page = snapshot.scan(&keys, Direction::Forward, PageLimit::items(1)).await?;
+            let page = self.store.scan(&keys, Direction::Forward, PageLimit::items(1)).await?;
             if !page.items.is_empty() {
                 lock(&self.expiring).insert(container);
             }
@@ -252,7 +278,7 @@ impl LiveShard {
     }
 }
 
-/// Nobody else holds an idle partition, and under the lock of those in use nobody can begin to.
+/// No other task holds an idle partition, and while the map of warm ones is locked none can begin to.
 fn is_unused(partition: &Arc<LivePartition>) -> bool {
     Arc::strong_count(partition) == 1 && partition.lane.is_idle()
 }

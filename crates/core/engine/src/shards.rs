@@ -1,7 +1,7 @@
 //! The shards that this process has in use.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use lazuli_shardmap::ShardId;
 use lazuli_shardmap::local::LocalMap;
@@ -13,7 +13,7 @@ use crate::shard::LiveShard;
 #[derive(Default)]
 pub struct Shards {
     live: RwLock<BTreeMap<ShardId, Arc<LiveShard>>>,
-    /// Shards that were removed for good. Whoever still looks for something there goes by an old map.
+    /// Shards that were removed for good. A request for one of them was routed by a stale map.
     retired: RwLock<BTreeSet<ShardId>>,
 }
 
@@ -25,6 +25,8 @@ impl Shards {
     pub fn insert(&self, shard: Arc<LiveShard>) {
         let mut live = self.live.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         self.retired().remove(&shard.id);
+        let lanes: Weak<LiveShard> = Arc::downgrade(&shard);
+        shard.local.set_lanes(lanes);
         live.insert(shard.id, shard);
     }
 

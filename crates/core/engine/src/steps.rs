@@ -1,14 +1,16 @@
 //! Multi-step jobs: writes over several shards that are all made in the end, one step after another (S14).
 //!
 //! The job is a record in the catalog. A step is one write in its own partition, and leaves a mark beside the item in the
-//! same commit; whoever goes on with the job after a crash sees the mark and does not make the write again. When all
+//! same commit; the engine that goes on with the job after a crash sees the mark and does not make the write again. When all
 //! steps are made the marks are deleted, and the job is kept among the finished ones for a while. A step whose condition
 //! does not hold stops the job where it is, for its owner to see: what was written before stays written.
+
+use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use lazuli_env::Id;
 use lazuli_shardmap::ContainerId;
-use lazuli_shardmap::catalog::{Expected, RecordWrite, Versioned, kinds};
+use lazuli_shardmap::catalog::{Catalog, Expected, RecordWrite, Versioned, kinds};
 use lazuli_shardmap::layout::Space;
 use lazuli_shardmap::record::{Record, decode, encode};
 use lazuli_store::{Error, KeyRange, Kind, Result};
@@ -129,8 +131,9 @@ fn mark(job: Id, number: u32, step: &Step) -> ItemKey {
     ItemKey::new(step.container, Space::MARKS, &step.route, &row)
 }
 
-/// Makes one step, unless its mark is there.
+/// Makes one step, unless its mark is there or the job does not need it any more.
 struct MakeStep {
+    catalog: Arc<Catalog>,
     job: Id,
     number: u32,
     step: Step,
@@ -144,6 +147,9 @@ impl Transaction for MakeStep {
         if tx.get(&mark).await?.is_some() {
             return Ok(());
         }
+        if !self.is_wanted().await? {
+            return Ok(());
+        }
         let Step { container, route, row, condition, payload } = &self.step;
         let key = ItemKey::new(*container, Space::ITEMS, route, row);
         tx.check(&key, *condition).await?;
@@ -154,6 +160,18 @@ impl Transaction for MakeStep {
             }
         }
         tx.put(&mark, Bytes::new()).await
+    }
+}
+
+impl MakeStep {
+    /// Whether the step is still to be made. Without its mark it may be one that another process has made, in a job that is
+    /// over by now: marks are deleted at its end. The job's record says so before the first mark is deleted, and that
+    /// deletion cannot come in between, because it needs this partition.
+    async fn is_wanted(&self) -> Result<bool> {
+        let record = self.catalog.get_record(kinds::JOB, &self.job.to_bytes()).await?;
+        let Some(record) = record else { return Ok(false) };
+        let job: Job = decode(record.value)?;
+        Ok(job.state == JobState::Running && job.made <= self.number)
     }
 }
 
@@ -244,7 +262,8 @@ impl Engine {
                 break;
             };
             let (container, route) = (step.container, step.route.clone());
-            let make = MakeStep { job: id, number: job.made, step };
+            let catalog = self.manager.catalog().clone();
+            let make = MakeStep { catalog, job: id, number: job.made, step };
             match self.write(container, &route, make).await {
                 Ok(()) => job.made += 1,
                 Err(error) if is_passing(&error) => return Err(error),

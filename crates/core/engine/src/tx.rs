@@ -9,7 +9,7 @@ use lazuli_shardmap::local::Held;
 use lazuli_store::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result, Write, after_key};
 
-use crate::changes::{self, Operation};
+use crate::changes::{self, ItemOperation};
 use crate::condition::Condition;
 use crate::item::{Item, ItemKey, keys_of};
 use crate::limits::{TRANSACTION_BYTES_MAX, TRANSACTION_WRITES_MAX};
@@ -188,7 +188,7 @@ impl<'a> Tx<'a> {
     }
 
     /// Like [`Self::put_until`], for those who know what is there: the item that [`Self::get`] has answered, or none under
-    /// a key that nobody has ever written. What they say goes into the partition's figures unseen.
+    /// a key that was never written. What they say goes into the partition's figures unseen.
     pub fn replace(
         &mut self,
         key: &ItemKey,
@@ -212,7 +212,7 @@ impl<'a> Tx<'a> {
                 self.write(Write::Put(expiry_key(expires_ms, key), route_length(key)))?;
             }
         }
-        self.record_change(claim, key, Operation::Put)?;
+        self.record_change(claim, key, ItemOperation::Put)?;
         self.write(Write::Put(key.bytes().clone(), value))
     }
 
@@ -250,7 +250,7 @@ impl<'a> Tx<'a> {
         let claim = self.claim_of(key)?;
         self.deltas[claim].delete(self.outside.weigh_item(key.bytes(), old));
         self.drop_expiry(key, Some(old))?;
-        self.record_change(claim, key, Operation::Delete)?;
+        self.record_change(claim, key, ItemOperation::Delete)?;
         self.write(Write::Delete(key.bytes().clone()))
     }
 
@@ -298,7 +298,12 @@ impl<'a> Tx<'a> {
         }
     }
 
-    fn record_change(&mut self, claim: usize, key: &ItemKey, operation: Operation) -> Result<()> {
+    fn record_change(
+        &mut self,
+        claim: usize,
+        key: &ItemKey,
+        operation: ItemOperation,
+    ) -> Result<()> {
         if self.claims[claim].held.is_sending {
             self.write(changes::record(Space::MOVING, self.lsn, key, operation))?;
         }

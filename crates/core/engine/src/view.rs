@@ -1,4 +1,4 @@
-//! Reads: a snapshot of one partition that its shard held when the snapshot was taken. Reads never enter the lane.
+//! Reads: a snapshot of one partition, guarded by the partition's row of the local map. Reads never enter the lane.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub struct View {
     pub(crate) timing: Option<Timing>,
 }
 
-/// For how long somebody has read from a partition.
+/// Measures how long a partition was read from.
 pub(crate) struct Timing {
     pub(crate) partition: Arc<LivePartition>,
     pub(crate) clock: Arc<dyn Clock>,

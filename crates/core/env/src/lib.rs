@@ -1,13 +1,14 @@
-//! What core may not have of its own: time, chance, ids and tasks.
+//! Time, randomness, ids and tasks for core, which has none of its own.
 //!
-//! Everything in `crates/core` gets an [`Env`] passed in. The server hands out [`real::env`], the simulator one whose
-//! every answer follows from a seed, so that any schedule, crash or delay can be replayed.
+//! Everything in `crates/core` gets an [`Env`] passed in. The server passes [`real::env`], the simulator one that
+//! is determined by a seed, so that any schedule, crash or delay can be replayed.
 //!
 //! Invariant: no other file in core touches the ambient clock, random source or runtime (`crates/core/clippy.toml`).
 
 pub mod ids;
 pub mod points;
 pub mod real;
+mod split_mix;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,11 +17,12 @@ use std::time::Duration;
 
 pub use ids::{Id, Ids};
 pub use points::Points;
+pub use split_mix::{SharedSplitMix64, SplitMix64, mix};
 
 /// A future behind a pointer, as trait objects return it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Wall time for stamps, running time for measuring, and sleep.
+/// Wall-clock time for timestamps, monotonic time for measuring, and sleep.
 pub trait Clock: Send + Sync {
     /// Milliseconds since the Unix epoch. May step back when the machine's clock is set.
     fn now_ms(&self) -> u64;
@@ -44,16 +46,16 @@ pub trait Random: Send + Sync {
 pub trait Spawn: Send + Sync {
     fn spawn(&self, name: &'static str, task: BoxFuture<'static, ()>);
 
-    /// Starts a task that has much to do and that nobody waits for. It gives way to all others where that is possible.
+    /// Starts a background task with much work. It yields to all other tasks where the environment supports that.
     fn spawn_behind(&self, name: &'static str, task: BoxFuture<'static, ()>) {
         self.spawn(name, task);
     }
 
-    /// To be called again and again in the middle of such work: whoever waits for its core may have it for a moment.
+    /// Yield point of a background task: it may pause here, so that other threads get its core.
     fn give_way(&self) {}
 }
 
-/// The surroundings of one process, cheap to clone.
+/// The environment of one process, cheap to clone.
 #[derive(Clone)]
 pub struct Env {
     pub clock: Arc<dyn Clock>,
@@ -69,7 +71,7 @@ impl Env {
         Self { clock, random, spawn, ids, points: Arc::new(points::Unwatched) }
     }
 
-    /// The same, with somebody who hears where durable work has come to.
+    /// The same environment with an observer of durable steps.
     #[must_use]
     pub fn watched(self, points: Arc<dyn Points>) -> Self {
         Self { points, ..self }

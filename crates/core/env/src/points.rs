@@ -1,17 +1,17 @@
-//! Named places in durable work: right behind a commit from which others may have to go on.
+//! Named steps of durable work, each right after a commit. After a crash another process may have to continue from there.
 //!
-//! Code that does such work says where it is. A server does not listen. The simulator does, and ends the process there,
-//! or holds up whoever came by, so that every step is stopped behind at will and not only where chance strikes.
+//! The work reports each step. A server ignores the reports. The simulator kills the process at a step, or pauses
+//! the task, so that every step is tested and not only those that random crashes hit.
 
 use crate::BoxFuture;
 
-/// Hears where durable work has come to.
+/// Observes the steps of durable work.
 pub trait Points: Send + Sync {
-    /// The step of this work is durable. The work goes on when the answer comes.
+    /// The step of this work is durable. The work continues when the future completes.
     fn reach<'a>(&'a self, work: &'a str, step: &'static str) -> BoxFuture<'a, ()>;
 }
 
-/// Nobody listens.
+/// Ignores all steps.
 pub struct Unwatched;
 
 impl Points for Unwatched {

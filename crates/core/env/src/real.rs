@@ -1,4 +1,4 @@
-//! The real surroundings: the machine's clock, the system's random source, tokio's tasks.
+//! The real environment: the machine's clock, the system's random source, tokio's tasks.
 
 #![allow(
     clippy::disallowed_methods,
@@ -9,27 +9,25 @@ use std::cell::RefCell;
 use std::hash::{BuildHasher, Hasher};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::runtime::Handle;
 
-use crate::{BoxFuture, Clock, Env, Random, Spawn};
+use crate::{BoxFuture, Clock, Env, SharedSplitMix64, Spawn};
 
-/// The surroundings of a command. Tasks need a running tokio runtime.
+/// The environment of a command. Tasks need a running tokio runtime.
 pub fn env() -> Env {
     with(Arc::new(Tokio))
 }
 
-/// The surroundings of a server: work that nobody waits for goes to a runtime of its own. To be called inside the one that
-/// is for all the rest.
+/// The environment of a server: background tasks run on a separate runtime. Must be called inside the main runtime.
 pub fn env_with_two(behind: Handle) -> Env {
     with(Arc::new(TwoRuntimes { front: Handle::current(), behind }))
 }
 
 fn with(spawn: Arc<dyn Spawn>) -> Env {
-    Env::new(Arc::new(SystemClock::new()), Arc::new(SystemRandom::new()), spawn)
+    Env::new(Arc::new(SystemClock::new()), Arc::new(system_random()), spawn)
 }
 
 struct SystemClock {
@@ -57,32 +55,11 @@ impl Clock for SystemClock {
     }
 }
 
-/// SplitMix64 from a seed that the standard library draws from the system. For ids, back-off and sampling; never for keys.
-struct SystemRandom {
-    state: AtomicU64,
-}
-
-impl SystemRandom {
-    fn new() -> Self {
-        let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
-        hasher.write_u32(std::process::id());
-        Self { state: AtomicU64::new(hasher.finish()) }
-    }
-}
-
-impl Random for SystemRandom {
-    fn next_u64(&self) -> u64 {
-        split_mix(self.state.fetch_add(GOLDEN_GAMMA, Ordering::Relaxed))
-    }
-}
-
-const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
-
-fn split_mix(state: u64) -> u64 {
-    let mut z = state.wrapping_add(GOLDEN_GAMMA);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+/// A generator that is seeded from the system by the standard library. For ids, back-off and sampling; never for keys.
+fn system_random() -> SharedSplitMix64 {
+    let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
+    hasher.write_u32(std::process::id());
+    SharedSplitMix64::new(hasher.finish())
 }
 
 struct Tokio;
@@ -93,7 +70,7 @@ impl Spawn for Tokio {
     }
 }
 
-/// What a task behind starts is as urgent as what anybody else starts: only the task itself is not.
+/// Tasks that a background task spawns normally run on the main runtime.
 struct TwoRuntimes {
     front: Handle,
     behind: Handle,
@@ -114,11 +91,11 @@ impl Spawn for TwoRuntimes {
 }
 
 thread_local! {
-    /// Those of a thread behind. Any other thread has none.
+    /// Rate limiting of a background thread. Other threads have none.
     static RESTS: RefCell<Option<Rests>> = const { RefCell::new(None) };
 }
 
-/// A task behind, which rests when it has worked for long enough.
+/// A background task. It sleeps after it has worked for `STRETCH`.
 struct Resting(BoxFuture<'static, ()>);
 
 impl Future for Resting {
@@ -132,22 +109,22 @@ impl Future for Resting {
     }
 }
 
-/// How long work that nobody waits for keeps a core: less than a commit takes.
+/// How long background work may use a core: less than a commit takes.
 const STRETCH: Duration = Duration::from_micros(100);
-/// For how long it then sleeps. It is enough that it does: what is ready then goes on until it has to wait itself.
+/// How long it then sleeps. Any sleep is enough: a ready thread gets the core and keeps it until it waits itself.
 const REST: Duration = Duration::from_micros(20);
-/// How often there is a look before the time is read, which takes a thirtieth of what reading a row does.
+/// The clock is read on every fourth call. Reading it takes a thirtieth of the time of reading a row.
 const LOOKS_PER_READING: u32 = 4;
 
-/// The rests of a thread whose work nobody waits for.
+/// Rate limiting of a background thread.
 ///
-/// However little urgent a thread is, the system lets it go on for milliseconds while others are ready, and for tens of
-/// them while threads of the system itself are. One that sleeps is out of the way at once. So such a thread works for a
+/// A thread of low priority still keeps its core for milliseconds while other threads are ready, and for tens of
+/// them while kernel threads are. A sleeping thread frees its core at once. So a background thread works for a
 /// moment, sleeps for a shorter one, and works again.
 #[derive(Debug)]
 pub struct Rests {
     since: Instant,
-    /// Since the last rest, up to `since`.
+    /// Time worked since the last sleep, up to `since`.
     worked: Duration,
     looks: u32,
 }
@@ -159,12 +136,12 @@ impl Default for Rests {
 }
 
 impl Rests {
-    /// Work begins, or goes on after something was waited for.
+    /// Work begins, or continues after a wait.
     pub fn begin(&mut self) {
         self.since = Instant::now();
     }
 
-    /// Rests if there was work enough. To be called often, and cheap enough for that.
+    /// Sleeps if the thread has worked for long enough. Cheap enough to be called often.
     pub fn look(&mut self) {
         self.looks += 1;
         if self.looks >= LOOKS_PER_READING {
@@ -172,7 +149,7 @@ impl Rests {
         }
     }
 
-    /// The same at the end of a piece of work.
+    /// The same at the end of a unit of work.
     pub fn end(&mut self) {
         let now = Instant::now();
         self.worked += now - self.since;
@@ -188,7 +165,7 @@ impl Rests {
 mod tests {
     use super::*;
 
-    /// However busy the machine is.
+    /// Long enough for a busy machine.
     const PATIENCE: Duration = Duration::from_secs(60);
 
     #[test]
@@ -205,7 +182,7 @@ mod tests {
 
     #[test]
     fn time_spent_waiting_is_no_work() {
-        // A thread that is held up just here has worked, as far as anybody can tell. That does not happen every time.
+        // If the thread is preempted just here, that time counts as work. It does not happen every time.
         let needs_no_rest = |_| {
             let mut rests = Rests::default();
             rests.since -= STRETCH;

@@ -9,39 +9,39 @@ use crate::point::{Point, Rates};
 use crate::step::Step;
 use crate::watch::Watch;
 
-/// How many partitions are watched unless told otherwise.
+/// Default number of partitions.
 pub const PARTITIONS_MAX: usize = 10_000;
-/// What an entry of a map takes beside its key and value, at most.
+/// Upper bound of a map entry's overhead beside its key and value.
 const ENTRY_BYTES: usize = 16;
 
 pub struct History {
     partitions_max: usize,
     watches: BTreeMap<PartitionId, Watch>,
     began_ms: u64,
-    /// Until when everything was taken.
+    /// All samples up to this time were taken.
     now_ms: u64,
-    /// How often there was no room for a partition that was in use.
+    /// How often a partition in use did not fit.
     unwatched: u64,
 }
 
 impl History {
-    /// An empty one that watches so many partitions at most.
+    /// An empty history of at most this many partitions.
     pub fn new(partitions_max: usize, now_ms: u64) -> Self {
         let watches = BTreeMap::new();
         Self { partitions_max, watches, began_ms: now_ms, now_ms, unwatched: 0 }
     }
 
-    /// Takes what happened since the last call.
+    /// Adds a sample: the requests since the last one.
     pub fn take(&mut self, now_ms: u64, samples: &[Sample]) {
         let now_ms = now_ms.max(self.now_ms);
-        // What is taken a little late belongs to the step that most of it happened in.
+        // A sample that is a little late belongs to the step in which most of its requests happened.
         let middle_ms = now_ms - (now_ms - self.now_ms).min(Step::TenSeconds.ms()) / 2;
         self.now_ms = now_ms;
         let mut new = Vec::new();
         for sample in samples {
             match self.watches.get_mut(&sample.partition) {
                 Some(watch) => watch.take(middle_ms, sample),
-                // One that is gone is not heard of for the first time.
+                // A partition that has ended is not added.
                 None => new.extend(sample.held.map(|held| (held, sample))),
             }
         }
@@ -56,7 +56,7 @@ impl History {
         self.watches.retain(|_, watch| !watch.is_over());
     }
 
-    /// Takes what partitions hold that nobody may have used: all of them are watched from now on, if there is room.
+    /// Adds sizes, also of partitions without requests. All of them are kept from now on, if there is room.
     pub fn resize(&mut self, sizes: impl IntoIterator<Item = (PartitionId, Held, Option<Size>)>) {
         let now_ms = self.now_ms;
         for (id, held, size) in sizes {
@@ -69,7 +69,7 @@ impl History {
         }
     }
 
-    /// Asks of every partition where it is now. Those that are nowhere have ended. Answers whether there are any.
+    /// Updates the shard of every partition. Partitions without a shard have ended. Returns whether there are any.
     pub fn find(&mut self, place: impl Fn(PartitionId, Held) -> Option<Held>) -> bool {
         let mut any = false;
         for (id, watch) in self.watches.iter_mut().filter(|(_, watch)| watch.ended_ms.is_none()) {
@@ -84,7 +84,7 @@ impl History {
         any
     }
 
-    /// The watch of a partition, a new one if there is room.
+    /// The entry of a partition, a new one if there is room.
     fn watch(
         &mut self,
         id: PartitionId,
@@ -99,7 +99,7 @@ impl History {
         Some(self.watches.entry(id).or_insert_with(|| Watch::new(held, at_ms, size)))
     }
 
-    /// Lets go of those that were quiet for longest, so that so many others fit in.
+    /// Evicts the partitions that were idle for longest, to make room for this many.
     fn make_room(&mut self, wanted: usize, now_ms: u64) {
         let over = (self.watches.len() + wanted).saturating_sub(self.partitions_max);
         if over == 0 {
@@ -113,12 +113,12 @@ impl History {
         }
     }
 
-    /// The series of one partition, oldest first, every step that is over; none if it is not watched.
+    /// The series of one partition, oldest first, all finished steps; none if it is not in the history.
     pub fn partition(&self, id: PartitionId, step: Step) -> Option<Vec<Point>> {
         Some(self.watches.get(&id)?.series(step, &self.range(step)))
     }
 
-    /// The sums over those partitions that are wanted.
+    /// The sums over the partitions that pass the filter.
     pub fn sum(&self, step: Step, wanted: impl Fn(Held) -> bool) -> Vec<Point> {
         let range = self.range(step);
         let quiet = |number| Point { at_ms: step.begin_ms(number), ..Point::default() };
@@ -137,7 +137,7 @@ impl History {
         self.sum(step, |held| held.container == id)
     }
 
-    /// Requests per second of a partition over the last minutes, or since it is known; none if it is not watched.
+    /// Requests per second of a partition over the last minutes, or since it is known; none if it is not in the history.
     pub fn rates(&self, id: PartitionId, minutes: u32) -> Option<Rates> {
         let watch = self.watches.get(&id)?;
         let (step, wanted) = match minutes {
@@ -158,7 +158,7 @@ impl History {
         })
     }
 
-    /// The requests of a partition in the last minute, in one; none if it is not watched.
+    /// The requests of a partition in the last minute, summed; none if it is not in the history.
     pub fn lately(&self, id: PartitionId) -> Option<Point> {
         let series = self.partition(id, Step::TenSeconds)?;
         let last = &series[series.len().saturating_sub(6)..];
@@ -167,7 +167,7 @@ impl History {
         Some(all)
     }
 
-    /// How much time it has seen.
+    /// How much time the history covers.
     pub fn age_ms(&self) -> u64 {
         self.now_ms - self.began_ms
     }
@@ -176,30 +176,30 @@ impl History {
         self.watches.contains_key(&id)
     }
 
-    /// Partitions whose size nobody knows, at most so many.
+    /// Partitions of unknown size, at most this many.
     pub fn unsized_partitions(&self, most: usize) -> Vec<(PartitionId, Held)> {
         let unknown = self.watches.iter().filter(|(_, watch)| watch.size.is_none());
         let alive = unknown.filter(|(_, watch)| watch.ended_ms.is_none());
         alive.map(|(id, watch)| (*id, watch.held)).take(most).collect()
     }
 
-    /// How many partitions are watched.
+    /// How many partitions are in the history.
     pub fn partitions(&self) -> usize {
         self.watches.len()
     }
 
-    /// How often there was no room for a partition.
+    /// How often a partition did not fit.
     pub fn unwatched(&self) -> u64 {
         self.unwatched
     }
 
-    /// The memory that all of it takes.
+    /// The memory of the whole history.
     pub fn bytes(&self) -> usize {
         let entry = size_of::<PartitionId>() + ENTRY_BYTES;
         self.watches.values().map(|watch| entry + watch.bytes()).sum()
     }
 
-    /// The steps that are over and kept.
+    /// The finished steps that are kept.
     fn range(&self, step: Step) -> Range<u32> {
         let end = step.number(self.now_ms);
         let oldest = end.saturating_sub(step.kept());

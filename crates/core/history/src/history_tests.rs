@@ -1,4 +1,4 @@
-//! Histories of made-up samples.
+//! Histories of synthetic samples.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn sample(id: u64, writes: u64, bytes: u64) -> Sample {
     }
 }
 
-/// A history with a clock that goes on by ten seconds and a little.
+/// A history with a clock that advances by ten seconds and a little.
 struct Run {
     history: History,
     steps: u64,
@@ -53,7 +53,7 @@ impl Run {
 fn every_length_of_step_has_the_same_requests_and_quiet_steps_are_zero() {
     let mut run = Run::new(10);
     for step in 0..60 {
-        // Every other minute is quiet.
+        // Every other minute is idle.
         let busy = [sample(1, step + 1, 100 + step)];
         run.step(if step / 6 % 2 == 0 { &busy } else { &[] });
     }
@@ -130,7 +130,7 @@ fn a_moved_partition_goes_on_with_what_both_shards_saw() {
         [(5, 1_000), (5, 1_010)]
     );
     assert_eq!(run.history.sum(Step::TenSeconds, |held| held.shard == ShardId(2))[1].writes, 5);
-    // Somebody asks for what is gone and was never watched.
+    // A query for a partition that has ended and was never in the history.
     run.step(&[Sample { held: None, ..sample(9, 2, 0) }]);
     assert!(!run.history.is_watched(PartitionId(9)));
 }

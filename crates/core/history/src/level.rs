@@ -1,5 +1,4 @@
-//! The series of one partition at one length of step: the steps in which something happened, and the one that is not
-//! over yet.
+//! The series of one partition at one length of step: the steps with requests, and the open step.
 
 use std::collections::VecDeque;
 
@@ -9,19 +8,19 @@ use crate::packed::Packed;
 use crate::point::{Latency, Point};
 use crate::step::Step;
 
-/// By how many points a series grows when it is full, so that no more memory is taken than is used.
+/// By how many points a full series grows. Small, so that little memory is unused.
 const GROWTH: usize = 12;
 
 #[derive(Default)]
 pub(crate) struct Level {
-    /// By step, none twice.
+    /// Ordered by step, without duplicates.
     points: VecDeque<Packed>,
-    /// What was held before the first of them, if that is known.
+    /// The size before the first of them, if that is known.
     before: Option<Size>,
     open: Option<Box<Open>>,
 }
 
-/// A step that is not over yet.
+/// A step that has not ended.
 #[derive(Default)]
 struct Open {
     step: u32,
@@ -37,7 +36,7 @@ impl Level {
         Self { before, ..Self::default() }
     }
 
-    /// Takes what happened in a step. Steps come in order.
+    /// Adds the requests of a step. Steps come in order.
     pub(crate) fn take(&mut self, step: u32, sample: &Sample) {
         let open = self.open.get_or_insert_with(|| Box::new(Open { step, ..Open::default() }));
         open.reads += sample.reads;
@@ -47,7 +46,7 @@ impl Level {
         open.write_times.add(&sample.write_times);
     }
 
-    /// Closes the open step if it lies before `now`, and forgets what is too old to be kept.
+    /// Closes the open step if it is before `now`, and drops steps that are too old to be kept.
     pub(crate) fn close(&mut self, step: Step, now: u32, size: Option<Size>) {
         let oldest = now.saturating_sub(step.kept());
         while self.points.front().is_some_and(|point| point.step < oldest) {
@@ -69,7 +68,7 @@ impl Level {
         self.points.is_empty() && self.open.is_none()
     }
 
-    /// Every step of a range, quiet ones too, with the sizes that were known; `first` stands in before any was.
+    /// Every step of a range, including idle ones, with the known sizes; `first` is used before any is known.
     pub(crate) fn series(
         &self,
         step: Step,
@@ -92,7 +91,7 @@ impl Level {
         series
     }
 
-    /// The bytes that it takes beside itself.
+    /// The bytes on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
         let open = if self.open.is_some() { size_of::<Open>() } else { 0 };
         self.points.capacity() * size_of::<Packed>() + open

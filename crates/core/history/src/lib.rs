@@ -1,12 +1,12 @@
 //! The last day of every partition's figures, in bounded memory: size, reads, writes, throttled requests and latency, in
 //! steps of ten seconds, a minute and ten minutes.
 //!
-//! [`History`] is plain data: samples in, series out, no clock of its own. [`Recorder`] takes the samples from an engine;
-//! the server calls it every ten seconds, a test whenever it likes.
+//! [`History`] is plain data: samples in, series out, no clock of its own. [`Recorder`] takes the samples from an
+//! engine; the server calls it every ten seconds, a test at any time.
 //!
-//! Memory: a step in which nothing happened is not kept, so a partition that nobody uses costs its entry alone (below 400
-//! bytes). A step in which something happened takes 32 bytes; 324 of them are kept for a partition that is never quiet.
-//! With the default of 10,000 partitions that is 4 MB for quiet ones, and at the very most 110 MB.
+//! Memory: a step without requests is not stored, so an idle partition costs only its entry (below 400 bytes). A
+//! step with requests takes 32 bytes; 324 of them are kept for a partition that is always in use. With the default of
+//! 10,000 partitions that is 4 MB for idle ones, and at the very most 110 MB.
 
 mod history;
 mod level;

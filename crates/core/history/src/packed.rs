@@ -9,7 +9,7 @@ use crate::step::Step;
 const EXPONENT_BITS: u32 = 5;
 const MANTISSA_BITS_32: u32 = 32 - EXPONENT_BITS;
 const MANTISSA_BITS_16: u32 = 16 - EXPONENT_BITS;
-/// Stands for a size that nobody has counted.
+/// Marks an unknown size.
 const UNKNOWN: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +53,7 @@ impl Packed {
         })
     }
 
-    /// Without the size, which may have to be taken from another point.
+    /// The point without its size, which may have to be taken from another point.
     pub(crate) fn traffic(&self, step: Step) -> Point {
         let latency = |mean, p99| Latency { mean_us: unpack_16(mean), p99_us: unpack_16(p99) };
         Point {
@@ -72,7 +72,7 @@ fn saturated(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// A number as mantissa and exponent: the lowest bits go until the rest fits.
+/// A number as mantissa and exponent: the lowest bits are dropped until the rest fits.
 fn pack(number: u64, mantissa_bits: u32) -> u32 {
     let bits = u64::BITS - number.leading_zeros();
     let exponent = bits.saturating_sub(mantissa_bits);
@@ -89,7 +89,7 @@ fn unpack(packed: u32, mantissa_bits: u32) -> u64 {
 }
 
 fn pack_32(number: u64) -> u32 {
-    // The largest of all stands for something else.
+    // The largest value is the marker for an unknown size.
     pack(number, MANTISSA_BITS_32).min(UNKNOWN - 1)
 }
 

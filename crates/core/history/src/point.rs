@@ -1,4 +1,4 @@
-//! What a series is made of.
+//! The points of a series.
 
 use lazuli_engine::{Latencies, Size};
 
@@ -7,7 +7,7 @@ use lazuli_engine::{Latencies, Size};
 pub struct Point {
     /// When the step began, in milliseconds since the Unix epoch.
     pub at_ms: u64,
-    /// What was held at the end of the step.
+    /// Items and bytes at the end of the step.
     pub size: Size,
     pub reads: u64,
     pub writes: u64,
@@ -17,7 +17,7 @@ pub struct Point {
     pub write: Latency,
 }
 
-/// How long requests took; zero where there were none.
+/// Latency of requests; zero without requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Latency {
     pub mean_us: u64,
@@ -29,7 +29,8 @@ impl Latency {
         Self { mean_us: times.mean_us(), p99_us: times.percentile_us(99) }
     }
 
-    /// The mean of both by their numbers of requests, and the worse of both percentiles: of sums nothing better is known.
+    /// The mean of both, weighted by their numbers of requests, and the larger percentile: an exact one is not known
+    /// for sums.
     fn joined(self, requests: u64, other: Self, other_requests: u64) -> Self {
         let all = requests + other_requests;
         let weighted = u128::from(self.mean_us) * u128::from(requests)
@@ -43,14 +44,14 @@ impl Latency {
 }
 
 impl Point {
-    /// Adds what another partition did in the same step.
+    /// Adds the figures of another partition in the same step.
     pub(crate) fn add(&mut self, other: &Self) {
         self.size.items += other.size.items;
         self.size.bytes += other.size.bytes;
         self.add_traffic(other);
     }
 
-    /// Adds the requests of another step or partition, not what it held.
+    /// Adds the requests of another step or partition, not its size.
     pub(crate) fn add_traffic(&mut self, other: &Self) {
         self.read = self.read.joined(self.reads, other.read, other.reads);
         self.write = self.write.joined(self.writes, other.write, other.writes);

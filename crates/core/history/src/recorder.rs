@@ -8,20 +8,20 @@ use lazuli_store::Result;
 use crate::history::History;
 use crate::step::Step;
 
-/// How many partitions whose size nobody knows are counted between two samples.
+/// How many partitions of unknown size are counted between two samples.
 const COUNTED_MAX: usize = 64;
 
 pub struct Recorder {
     engine: Arc<Engine>,
     history: Mutex<History>,
-    /// Held by whoever takes a sample; with it, when all sizes were last read.
+    /// Held while a sample is taken; with it, the time at which all sizes were last read.
     turn: tokio::sync::Mutex<Option<u64>>,
-    /// The time of day when the engine's clock stood at zero: it is read once, so that time never goes back.
+    /// The wall-clock time at zero of the engine's clock. It is read once, so that time never goes back.
     zero_ms: u64,
 }
 
 impl Recorder {
-    /// Watches so many partitions of an engine at most.
+    /// A recorder for at most this many partitions of an engine.
     pub fn new(engine: Arc<Engine>, partitions_max: usize) -> Self {
         let clock = engine.env().clock.clone();
         let uptime_ms = clock.uptime().as_millis() as u64;
@@ -30,13 +30,13 @@ impl Recorder {
         Self { engine, history, turn: tokio::sync::Mutex::default(), zero_ms }
     }
 
-    /// What is kept, for as long as it takes to look something up.
+    /// The history, locked for reading.
     pub fn history(&self) -> MutexGuard<'_, History> {
-        // A panic elsewhere may have left a sample half taken, never a series that cannot be read.
+        // A panic elsewhere may have left a sample incomplete, but never an unreadable series.
         self.history.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Takes one sample. Every ten seconds is often enough.
+    /// Takes one sample. Call it every ten seconds.
     pub async fn record(&self) -> Result<()> {
         let mut sized_ms = self.turn.lock().await;
         let now_ms = self.now_ms();
@@ -57,7 +57,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// How long until the next step of ten seconds begins.
+    /// Time until the next step of ten seconds begins.
     pub fn until_next(&self) -> std::time::Duration {
         let step = Step::TenSeconds.ms();
         std::time::Duration::from_millis(step - self.now_ms() % step)
@@ -67,7 +67,7 @@ impl Recorder {
         self.zero_ms + self.engine.env().clock.uptime().as_millis() as u64
     }
 
-    /// Where a partition is now; where it was, if the shard does not know itself at the moment.
+    /// The shard of a partition; its last known shard, if the local map is being reloaded.
     fn place(&self, id: PartitionId, last: Held) -> Option<Held> {
         let Ok(shard) = self.engine.shards().get(last.shard) else { return Some(last) };
         match shard.local().get(id) {

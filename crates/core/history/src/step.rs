@@ -1,6 +1,6 @@
 //! The lengths of steps, and how many of each are kept.
 
-/// How finely a series is cut.
+/// Length of the steps of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The last ten minutes.
@@ -31,7 +31,7 @@ impl Step {
         }
     }
 
-    /// As it is written in a request.
+    /// As written in a request.
     pub fn name(self) -> &'static str {
         match self {
             Self::TenSeconds => "10s",
@@ -44,9 +44,9 @@ impl Step {
         Self::ALL.into_iter().find(|step| step.name() == name)
     }
 
-    /// The number of the step that a moment is in.
+    /// The number of the step that contains this time.
     pub(crate) fn number(self, at_ms: u64) -> u32 {
-        // Steps of ten seconds get past the type in the year 3331.
+        // Steps of ten seconds overflow the type in the year 3331.
         u32::try_from(at_ms / self.ms()).unwrap_or(u32::MAX)
     }
 

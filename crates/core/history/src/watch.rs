@@ -1,4 +1,4 @@
-//! What is known of one partition.
+//! The history of one partition.
 
 use lazuli_engine::{Held, Sample, Size};
 
@@ -8,15 +8,15 @@ use crate::step::Step;
 
 pub(crate) struct Watch {
     pub(crate) held: Held,
-    /// When it was first heard of.
+    /// Time of its first sample.
     began_ms: u64,
-    /// When it was found to be gone: split, merged or deleted.
+    /// When it was found to have ended: split, merged or deleted.
     pub(crate) ended_ms: Option<u64>,
-    /// When it was last heard of: who was quiet for longest makes room for another.
+    /// Time of its last sample. The partition with the oldest one is evicted first.
     pub(crate) heard_ms: u64,
-    /// What it holds, once that is known.
+    /// Its size, once that is known.
     pub(crate) size: Option<Size>,
-    /// The first size that was known: it stands for those before it.
+    /// The first known size, used for the steps before it.
     first: Option<Size>,
     levels: [Level; Step::ALL.len()],
 }
@@ -38,7 +38,7 @@ impl Watch {
         }
     }
 
-    /// Takes what was asked in the time around this moment.
+    /// Adds the requests around this time.
     pub(crate) fn take(&mut self, at_ms: u64, sample: &Sample) {
         self.heard_ms = at_ms;
         if let Some(held) = sample.held {
@@ -58,19 +58,19 @@ impl Watch {
         self.first = self.first.or(self.size);
     }
 
-    /// Closes the steps that were over at this moment.
+    /// Closes the steps that have ended at this time.
     pub(crate) fn close(&mut self, now_ms: u64) {
         for step in Step::ALL {
             self.levels[index(step)].close(step, step.number(now_ms), self.size);
         }
     }
 
-    /// Nothing is kept of it any more, and nothing new will come.
+    /// It has ended, and all of its steps are too old to be kept.
     pub(crate) fn is_over(&self) -> bool {
         self.ended_ms.is_some() && self.levels.iter().all(Level::is_empty)
     }
 
-    /// Its part of a range of steps: from when it was first heard of until it was gone.
+    /// The part of a range of steps from its first sample until its end.
     pub(crate) fn series(&self, step: Step, range: &std::ops::Range<u32>) -> Vec<Point> {
         let begin = range.start.max(step.number(self.began_ms));
         let end = match self.ended_ms {
@@ -80,7 +80,7 @@ impl Watch {
         self.levels[index(step)].series(step, begin..end.max(begin), self.first)
     }
 
-    /// For how long it has been known at this moment.
+    /// How long it has been known at this time.
     pub(crate) fn known_ms(&self, now_ms: u64) -> u64 {
         now_ms.saturating_sub(self.began_ms)
     }

@@ -1,4 +1,5 @@
-//! A recorder on a real engine in memory: what clients do is what the history says, whatever becomes of the partitions.
+//! A recorder on a real engine in memory: the history shows the clients' requests, also when partitions are split,
+//! merged and moved.
 
 #![allow(clippy::unwrap_used, reason = "a panic in a test is the failure report")]
 
@@ -17,7 +18,7 @@ use lazuli_shardmap::manager::{Known, NewShard};
 use lazuli_store::mem::MemStore;
 use lazuli_store::{KeyRange, Result};
 
-/// The real clock, moved forward by hand.
+/// The real clock, advanced by hand.
 struct TurnedClock {
     real: Arc<dyn Clock>,
     ahead_ms: AtomicU64,
@@ -103,7 +104,7 @@ impl World {
         }
     }
 
-    /// Lets a step go by and takes a sample.
+    /// Lets a step pass and takes a sample.
     async fn step(&self) {
         let rest = self.recorder.until_next().as_millis() as u64;
         self.clock.ahead_ms.fetch_add(rest + 1, Ordering::Relaxed);

@@ -1,5 +1,5 @@
 //! Shards that are to be emptied: the balancer takes everything from them and gives them nothing. It is written down in
-//! the catalog, so that it still holds after a restart, until the shard is removed or somebody takes it back.
+//! the catalog, so that it still holds after a restart, until the shard is removed or an operator takes it back.
 
 use std::collections::BTreeSet;
 

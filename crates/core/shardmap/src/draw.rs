@@ -2,23 +2,23 @@
 //! because that is where orders and escapes go wrong.
 
 use bytes::Bytes;
+use lazuli_env::SplitMix64;
 
 use crate::key::{DATE_TIME_TICKS_MAX, KeyPart, KeySchema, KeyType};
 
-pub(crate) struct Draw(pub(crate) u64);
+pub(crate) struct Draw(SplitMix64);
 
 impl Draw {
-    /// SplitMix64.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(SplitMix64::new(seed))
+    }
+
     pub(crate) fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.next_u64()
     }
 
     pub(crate) fn below(&mut self, bound: usize) -> usize {
-        (self.bits() % bound as u64) as usize
+        self.0.below(bound)
     }
 
     pub(crate) fn of<T: Clone>(&mut self, choices: &[T]) -> T {

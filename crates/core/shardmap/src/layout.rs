@@ -91,7 +91,7 @@ impl Space {
     pub const TENDED: &[Self] = &[Self::QUEUE_MESSAGES, Self::QUEUE_DOOMED];
 
     // Every other container: time-ordered spaces.
-    /// `LSN (8) | space (1) | route | row key`: changes, recorded while somebody needs them.
+    /// `LSN (8) | space (1) | route | row key`: changes, recorded while the container's policies ask for it.
     pub const CHANGES: Self = Self(0x40);
     /// `time in ms (8) | space (1) | route | row key`: what expires when.
     pub const EXPIRY: Self = Self(0x41);

@@ -1,4 +1,4 @@
-//! Shard maps: which partition of which container lives on which shard, and how everybody comes to agree on it.
+//! Shard maps: which partition of which container lives on which shard, and how catalog, shards and routers come to agree on it.
 //!
 //! The words are those of `ARCHITECTURE.md`: a *container* has a *map* that cuts its routing space into *partitions*,
 //! each on one *shard*, each with an *epoch* that grows with every change. The *catalog* is the durable record of it all;
@@ -9,6 +9,7 @@ pub mod container;
 pub mod drained;
 #[cfg(test)]
 mod draw;
+pub mod figures;
 pub mod ids;
 pub mod key;
 pub mod layout;
@@ -20,6 +21,7 @@ pub mod mirror;
 pub mod moves;
 pub mod partition;
 pub mod placement;
+pub mod reason;
 pub mod reconcile;
 pub mod record;
 pub mod recovery;
@@ -37,6 +39,7 @@ pub use manager::Manager;
 pub use map::Placed;
 pub use moves::{Move, MoveStage};
 pub use partition::{Partition, PartitionState};
+pub use reason::MapReason;
 pub use router::{Router, RouterSettings};
 pub use shard::Shard;
 pub use source::{MapDelta, MapSource};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use lazuli_store::{
-    Direction, Error, KeyRange, PageLimit, Reader, Result, Store, Write, after_key,
+    Direction, Error, KeyRange, Newest, PageLimit, Reader, Result, Store, Write, after_key,
 };
 
 use crate::catalog::{Catalog, kinds};
@@ -82,7 +82,7 @@ fn record_key(kind: u8, name: &[u8]) -> Bytes {
 /// Reads all that a shard knows of its catalog.
 pub async fn read(store: &Arc<dyn Store>) -> Result<Copies> {
     let mut copies = Copies::default();
-    for (key, row) in scan(&*store.snapshot(), &[]).await? {
+    for (key, row) in scan(&Newest::of(&**store), &[]).await? {
         let Some((_, _, [of, rest @ ..])) = layout::split(&key) else { return Err(unreadable()) };
         match *of {
             OF_SHARD => copies.shard = Some(decode(row)?),
@@ -128,7 +128,8 @@ impl Manager {
     pub async fn mirror_containers(&self, shard: ShardId) -> Result<()> {
         let local = self.local(shard)?;
         // In this order: a partition that comes meanwhile brings its copy with it.
-        let found = scan(&*local.store.snapshot(), &[OF_PARTITION]).await?;
+        let found = scan(&Newest::of(&*local.store), &[OF_PARTITION]).await?;
+        local.refresh().await?;
         let partitions = local.partitions()?;
         let (mut known, mut wanted) = (BTreeMap::new(), BTreeMap::new());
         for partition in partitions {
@@ -164,10 +165,9 @@ impl Manager {
     /// The same for what concerns all shards: records of accounts and services, and what the shard itself is called.
     pub async fn mirror_records(&self, shard: ShardId) -> Result<()> {
         let local = self.local(shard)?;
-        let snapshot = local.store.snapshot();
-        let mut found = scan(&*snapshot, &[OF_RECORD]).await?;
-        found.extend(scan(&*snapshot, &[OF_SHARD]).await?);
-        drop(snapshot);
+        let newest = Newest::of(&*local.store);
+        let mut found = scan(&newest, &[OF_RECORD]).await?;
+        found.extend(scan(&newest, &[OF_SHARD]).await?);
         let mut wanted = records(self.catalog()).await?;
         wanted.insert(key(OF_SHARD, &[]), encode(&self.catalog().shard(shard).await?));
         replace(&local.store, found, wanted).await

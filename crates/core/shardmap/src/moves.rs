@@ -25,7 +25,7 @@ pub enum MoveStage {
 pub struct Move {
     /// The version of the catalog that began it: never used again.
     pub number: u64,
-    /// Grows whenever another one takes the lead. Whoever comes with a lower one is refused.
+    /// Grows whenever another engine takes the lead. One with a lower epoch is refused.
     pub epoch: u64,
     /// With which the partition is locked.
     pub token: Id,
@@ -35,7 +35,7 @@ pub struct Move {
     pub source: ShardId,
     pub target: ShardId,
     pub stage: MoveStage,
-    /// Whether it rests until somebody lets it go on.
+    /// Whether it rests until it is resumed.
     pub is_paused: bool,
     /// The longest time for which writers may have to wait.
     pub pause_limit_ms: u64,

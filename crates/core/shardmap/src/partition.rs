@@ -9,7 +9,7 @@ pub enum PartitionState {
     Online,
     ReadOnly,
     Offline,
-    /// Online, on its way to another shard: whoever writes also writes down which keys.
+    /// Online, on its way to another shard: every write also records its key.
     Sending,
     /// About to be another shard's: it can be read, and writes wait for a moment.
     Fenced,

@@ -1,6 +1,6 @@
 //! The reconciler: finishes what a crash left half done, and says what it cannot decide.
 //!
-//! It runs at start and every now and then. Nothing depends on when: whoever comes across an unfinished operation finishes
+//! It runs at start and every now and then. Nothing depends on when: any caller that meets an unfinished operation finishes
 //! it as well.
 
 use lazuli_store::{Error, Result};
@@ -59,7 +59,7 @@ impl Manager {
                 Err(error) => report.stuck.push((operation.number, error)),
             }
         }
-        let snapshot = self.catalog().snapshot();
+        let snapshot = self.catalog().snapshot().await?;
         let deleting = View::of(&*snapshot).deleting().await?;
         drop(snapshot);
         for container in deleting.into_iter().map(|deleting| deleting.container.id) {

@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn every_route_tells_its_key_and_splits_from_what_follows_it() {
-        let mut draw = Draw(1);
+        let mut draw = Draw::new(1);
         for _ in 0..5_000 {
             let (schema, kind) = (draw.schema(), draw.of(&KINDS));
             let key = draw.key(&schema);
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn bytes_from_anywhere_are_a_route_or_are_refused() {
-        let mut draw = Draw(2);
+        let mut draw = Draw::new(2);
         for _ in 0..20_000 {
             let (schema, kind) = (draw.schema(), draw.of(&KINDS));
             let bytes: Vec<u8> = (0..draw.below(4)).flat_map(|_| draw.bytes()).collect();
@@ -188,7 +188,7 @@ mod tests {
         let behind = |route: &Bytes| lazuli_store::after_prefix(route).unwrap();
         assert_eq!(MapKind::Range.print(&text, &city), "city-0250");
         assert_eq!(MapKind::Range.print(&text, &behind(&city)), "after city-0250");
-        let mut draw = Draw(3);
+        let mut draw = Draw::new(3);
         for _ in 0..5_000 {
             let (schema, kind) = (draw.schema(), draw.of(&[MapKind::List, MapKind::Range]));
             let key = draw.key(&schema);

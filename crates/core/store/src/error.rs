@@ -1,7 +1,8 @@
 //! The error of core: few kinds that say what the caller must do, a code that says what happened, and a sentence.
 //!
-//! Fronts match on [`Kind`] without `_`, so a new kind is a decision in every front. The code is for tests, logs and
-//! machine-readable answers of the admin API; it never decides what a front does.
+//! Fronts match on [`Kind`] without `_`, so a new kind is a decision in every front. The text of the code is for tests, logs
+//! and machine-readable answers of the admin API. Code that must tell apart two errors of one kind asks for a reason: an enum
+//! that [`reasons!`](crate::reasons) declares where the error is made.
 
 use std::fmt;
 use std::time::Duration;
@@ -42,31 +43,85 @@ pub struct Error {
     position: Option<usize>,
 }
 
+/// An enum of errors that callers tell apart, made by [`reasons!`](crate::reasons). Its code is what people read.
+pub trait Reason: Copy + Into<&'static str> + 'static {
+    const ALL: &'static [Self];
+}
+
+/// Declares an enum of reasons, each with its code: `pub enum MapReason { MoveTaken = "move-taken", }`.
+#[macro_export]
+macro_rules! reasons {
+    ($(#[$about:meta])* $vis:vis enum $name:ident {
+        $($(#[$each:meta])* $reason:ident = $code:literal,)*
+    }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        $vis enum $name {
+            $($(#[$each])* $reason,)*
+        }
+
+        impl $name {
+            pub const fn code(self) -> &'static str {
+                match self {
+                    $(Self::$reason => $code,)*
+                }
+            }
+        }
+
+        impl From<$name> for &'static str {
+            fn from(reason: $name) -> Self {
+                reason.code()
+            }
+        }
+
+        impl $crate::Reason for $name {
+            const ALL: &'static [Self] = &[$(Self::$reason),*];
+        }
+    };
+}
+
+reasons! {
+    /// Why a store did not do what it was asked to, so that its shard counts as failed.
+    pub enum StoreReason {
+        Closed = "store-closed",
+        Down = "store-down",
+        Failed = "store-failed",
+        Io = "store-io",
+        Locked = "store-locked",
+        Panicked = "store-panicked",
+    }
+}
+
 /// How long a caller should wait when nothing better is known.
 pub const RETRY_AFTER_DEFAULT: Duration = Duration::from_millis(100);
 
 impl Error {
-    pub fn new(kind: Kind, code: &'static str, message: impl fmt::Display) -> Self {
-        Self { kind, code, message: message.to_string().into_boxed_str(), position: None }
+    pub fn new(kind: Kind, code: impl Into<&'static str>, message: impl fmt::Display) -> Self {
+        Self {
+            kind,
+            code: code.into(),
+            message: message.to_string().into_boxed_str(),
+            position: None,
+        }
     }
 
-    pub fn not_found(code: &'static str, message: impl fmt::Display) -> Self {
+    pub fn not_found(code: impl Into<&'static str>, message: impl fmt::Display) -> Self {
         Self::new(Kind::NotFound, code, message)
     }
 
-    pub fn exists(code: &'static str, message: impl fmt::Display) -> Self {
+    pub fn exists(code: impl Into<&'static str>, message: impl fmt::Display) -> Self {
         Self::new(Kind::Exists, code, message)
     }
 
-    pub fn precondition(code: &'static str, message: impl fmt::Display) -> Self {
+    pub fn precondition(code: impl Into<&'static str>, message: impl fmt::Display) -> Self {
         Self::new(Kind::Precondition, code, message)
     }
 
-    pub fn invalid(code: &'static str, message: impl fmt::Display) -> Self {
+    pub fn invalid(code: impl Into<&'static str>, message: impl fmt::Display) -> Self {
         Self::new(Kind::Invalid, code, message)
     }
 
-    pub fn too_large(code: &'static str, message: impl fmt::Display) -> Self {
+    pub fn too_large(code: impl Into<&'static str>, message: impl fmt::Display) -> Self {
         Self::new(Kind::TooLarge, code, message)
     }
 
@@ -74,15 +129,15 @@ impl Error {
         Self::new(Kind::Moved, "moved", message)
     }
 
-    pub fn unavailable(code: &'static str, message: impl fmt::Display) -> Self {
+    pub fn unavailable(code: impl Into<&'static str>, message: impl fmt::Display) -> Self {
         Self::new(Kind::Unavailable { retry_after: RETRY_AFTER_DEFAULT }, code, message)
     }
 
-    pub fn corrupt(code: &'static str, message: impl fmt::Display) -> Self {
+    pub fn corrupt(code: impl Into<&'static str>, message: impl fmt::Display) -> Self {
         Self::new(Kind::Corrupt, code, message)
     }
 
-    pub fn internal(code: &'static str, message: impl fmt::Display) -> Self {
+    pub fn internal(code: impl Into<&'static str>, message: impl fmt::Display) -> Self {
         Self::new(Kind::Internal, code, message)
     }
 
@@ -97,6 +152,16 @@ impl Error {
 
     pub fn message(&self) -> &str {
         &self.message
+    }
+
+    /// Which of the reasons of `R` this error has, if any.
+    pub fn reason<R: Reason>(&self) -> Option<R> {
+        R::ALL.iter().copied().find(|reason| (*reason).into() == self.code)
+    }
+
+    /// Whether the error has exactly this reason.
+    pub fn is(&self, reason: impl Reason) -> bool {
+        reason.into() == self.code
     }
 
     /// Which of several operations of one request failed, counted from zero.

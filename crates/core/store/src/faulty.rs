@@ -8,8 +8,8 @@ use bytes::Bytes;
 use lazuli_env::{BoxFuture, Env};
 
 use crate::{
-    Direction, Dropped, Error, Item, KeyRange, Packed, Page, PageLimit, Parcel, Reader, Result,
-    Store, StoreHealth, Txn, Write,
+    Direction, Dropped, Error, Handover, KeyRange, Packed, Page, PageLimit, Parcel, Reader, Reads,
+    Result, Store, StoreHealth, StoreReason, Txn, Write,
 };
 
 /// What happens to one commit.
@@ -64,7 +64,7 @@ impl FaultyStore {
 }
 
 fn down() -> Error {
-    Error::unavailable("store-down", "the store does not answer")
+    Error::unavailable(StoreReason::Down, "the store does not answer")
 }
 
 async fn apply(plan: &Arc<dyn Plan>, write: impl Future<Output = Result<()>>) -> Result<()> {
@@ -79,11 +79,16 @@ async fn apply(plan: &Arc<dyn Plan>, write: impl Future<Output = Result<()>>) ->
 }
 
 impl Store for FaultyStore {
-    fn snapshot(&self) -> Box<dyn Reader> {
-        Box::new(FaultyReader {
-            inner: self.inner.snapshot(),
-            plan: self.plan.clone(),
-            env: self.env.clone(),
+    fn snapshot<'a>(
+        &'a self,
+        guards: &'a [Bytes],
+        reads: Reads,
+    ) -> BoxFuture<'a, Result<Box<dyn Reader>>> {
+        Box::pin(async move {
+            let inner = self.inner.snapshot(guards, reads).await?;
+            let (plan, env) = (self.plan.clone(), self.env.clone());
+            let reader: Box<dyn Reader> = Box::new(FaultyReader { inner, plan, env });
+            Ok(reader)
         })
     }
 
@@ -94,33 +99,6 @@ impl Store for FaultyStore {
             let txn: Box<dyn Txn> =
                 Box::new(FaultyTxn { inner, plan: self.plan.clone(), env: self.env.clone() });
             Ok(txn)
-        })
-    }
-
-    fn ingest(&self, guards: Vec<Bytes>, items: Vec<Item>) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async move {
-            Self::arrive(&self.plan, &self.env).await?;
-            apply(&self.plan, self.inner.ingest(guards, items)).await
-        })
-    }
-
-    fn pack<'a>(&'a self, ranges: &'a [KeyRange]) -> BoxFuture<'a, Result<Packed>> {
-        Box::pin(async move {
-            Self::arrive(&self.plan, &self.env).await?;
-            self.inner.pack(ranges).await
-        })
-    }
-
-    fn unpack(&self, guards: Vec<Bytes>, parcel: Parcel) -> BoxFuture<'_, Result<bool>> {
-        Box::pin(async move {
-            Self::arrive(&self.plan, &self.env).await?;
-            let mut taken = false;
-            apply(&self.plan, async {
-                taken = self.inner.unpack(guards, parcel).await?;
-                Ok(())
-            })
-            .await?;
-            Ok(taken)
         })
     }
 
@@ -141,23 +119,6 @@ impl Store for FaultyStore {
         })
     }
 
-    fn drop_range<'a>(
-        &'a self,
-        guards: Vec<Bytes>,
-        range: &'a KeyRange,
-    ) -> BoxFuture<'a, Result<Dropped>> {
-        Box::pin(async move {
-            Self::arrive(&self.plan, &self.env).await?;
-            let mut dropped = Dropped::NotNow;
-            apply(&self.plan, async {
-                dropped = self.inner.drop_range(guards, range).await?;
-                Ok(())
-            })
-            .await?;
-            Ok(dropped)
-        })
-    }
-
     fn size<'a>(&'a self, range: &'a KeyRange) -> BoxFuture<'a, Result<u64>> {
         self.inner.size(range)
     }
@@ -169,8 +130,57 @@ impl Store for FaultyStore {
         }
     }
 
+    fn handover(&self) -> Option<&dyn Handover> {
+        self.inner.handover().map(|_| self as &dyn Handover)
+    }
+
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         self.inner.close()
+    }
+}
+
+impl FaultyStore {
+    fn inner(&self) -> Result<&dyn Handover> {
+        self.inner.handover().ok_or_else(|| Error::internal("no-handover", "the store has none"))
+    }
+}
+
+impl Handover for FaultyStore {
+    fn pack<'a>(&'a self, ranges: &'a [KeyRange]) -> BoxFuture<'a, Result<Packed>> {
+        Box::pin(async move {
+            Self::arrive(&self.plan, &self.env).await?;
+            self.inner()?.pack(ranges).await
+        })
+    }
+
+    fn unpack(&self, guards: Vec<Bytes>, parcel: Parcel) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(async move {
+            Self::arrive(&self.plan, &self.env).await?;
+            let mut taken = false;
+            apply(&self.plan, async {
+                taken = self.inner()?.unpack(guards, parcel).await?;
+                Ok(())
+            })
+            .await?;
+            Ok(taken)
+        })
+    }
+
+    fn drop_range<'a>(
+        &'a self,
+        guards: Vec<Bytes>,
+        range: &'a KeyRange,
+    ) -> BoxFuture<'a, Result<Dropped>> {
+        Box::pin(async move {
+            Self::arrive(&self.plan, &self.env).await?;
+            let mut dropped = Dropped::NotNow;
+            apply(&self.plan, async {
+                dropped = self.inner()?.drop_range(guards, range).await?;
+                Ok(())
+            })
+            .await?;
+            Ok(dropped)
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a store can take at the moment, and which commits give space back.
 //!
-//! A disk that is full or broken stops writes, not reads. A store says so here, so that whoever is above it can refuse
+//! A disk that is full or broken stops writes, not reads. A store says so here, so that the engine can refuse
 //! a write before it is tried, serve reads as ever, and tell the operator why.
 
 use crate::{Error, Write};

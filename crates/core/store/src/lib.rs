@@ -1,33 +1,38 @@
 //! What a shard's store must do, and nothing more: ordered keys, snapshots, atomic durable commits.
 //!
 //! A store knows keys, values, ranges and transactions. It knows no partitions, no conditions, no time to live: those are
-//! decided once, above it. The one help it gives to what is above is the **guard**: a key that must still exist at the
-//! moment a transaction is applied. The engine guards every write with the row of the local map that says "this shard
-//! holds this partition at this epoch", so a writer with an old map can never write, whatever happened in between.
+//! decided once, above it. The one help it gives to what is above is the **guard**: a key that must exist in the state that
+//! a snapshot shows, and at the moment a transaction is applied. The engine guards reads and writes with the row of the
+//! local map that says "this shard holds this partition at this epoch". So a process with a stale map can neither read nor
+//! write there.
 //!
-//! `suite` states the contract as cases that run on every store; `mem` is the store that tests and the simulator use.
-//! Values too big for a store are files beside it: `blocks`, with a suite and a version in memory of its own.
+//! `suite` states the contract as cases that run on every store; `mem` is the store that tests and the simulator use;
+//! `handover` is what a store may be able to do beyond the contract. Values too large for a store are files beside it:
+//! `blocks`, with a suite and a version in memory of its own.
 
 pub mod blocks;
 pub mod blocks_suite;
 pub mod crc64;
 pub mod error;
 pub mod faulty;
+pub mod handover;
 pub mod health;
 pub mod limits;
 pub mod mem;
 pub mod mem_blocks;
+pub mod newest;
 pub mod range;
 pub mod suite;
 
-use std::any::Any;
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
 use lazuli_env::BoxFuture;
 
-pub use error::{Error, Kind, Result};
+pub use error::{Error, Kind, Reason, Result, StoreReason};
+pub use handover::{Dropped, Handover, Packed, Parcel};
 pub use health::{Intake, Shortage, StoreHealth};
+pub use newest::Newest;
 pub use range::{KeyRange, after_key, after_prefix};
 
 /// Which way a scan walks.
@@ -95,38 +100,18 @@ impl Write {
     }
 }
 
-/// How far a store came with dropping a range.
+/// How many reads a snapshot is for. A store on a server answers one read in one round trip, and keeps a connection and old
+/// versions of rows for as long as several may come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dropped {
-    /// All that it can drop is gone.
-    All,
-    /// A part is gone, and there is more: ask again.
-    Part,
-    /// The store is busy with what it holds there: ask again in a moment.
-    NotNow,
-}
-
-/// What one store holds in some ranges, as that store keeps it, on its way to another. Only the stores know what is in it.
-pub struct Parcel(Box<dyn Any + Send>);
-
-impl Parcel {
-    pub fn new(content: impl Any + Send) -> Self {
-        Self(Box::new(content))
-    }
-
-    /// What is in it, for a store that keeps things in this way too.
-    pub fn open<T: Any>(self) -> Option<T> {
-        self.0.downcast().ok().map(|content| *content)
-    }
-}
-
-/// What became of the wish for a parcel.
-pub enum Packed {
-    Parcel(Parcel),
-    /// The store is busy with what it holds: ask again in a moment.
-    NotNow,
-    /// Reading rows and loading them elsewhere is the only way, or not worse than any other.
-    Nothing,
+pub enum Reads {
+    /// One `get`, `scan` or `walk`.
+    One,
+    /// Several within [`limits::SNAPSHOT_LIFE_MAX`]. A later read fails with `snapshot-too-old`: take a new snapshot and go
+    /// on behind the last key.
+    Several,
+    /// Any number, for as long as it takes. Only for work in the background that can be put off: a store may refuse it with
+    /// `snapshot-refused`, or end it early with `snapshot-too-old`.
+    Long,
 }
 
 /// An unchanging view of a store. Keep it short: it holds back the collection of old versions.
@@ -162,45 +147,43 @@ pub trait Reader: Send + Sync {
 }
 
 /// A transaction reads the state it began on, without its own writes: those are the engine's until `commit` hands them over.
+/// Dropped without a commit, it ends and has written nothing.
 pub trait Txn: Reader {
     /// Applies all writes or none. Answers once they are durable. Fails with [`Kind::Moved`], writing nothing, if a guard
-    /// is gone by then. After any other error the writes may have happened.
+    /// is gone by then. After any other error the writes may have happened, or may happen later; by the time that the next
+    /// transaction with one of the guards begins, it is decided.
     fn commit(self: Box<Self>, writes: Vec<Write>) -> BoxFuture<'static, Result<()>>;
 }
 
-/// A shard's store. Whoever uses it makes sure that no two open transactions write the same keys; the store promises
-/// atomicity, durability, snapshots and guards.
+/// A shard's store. Several processes may have the same one open, if it is of a kind that allows it.
 pub trait Store: Send + Sync {
-    /// The state after some moment between call and return, with everything that was answered before the call.
-    fn snapshot(&self) -> Box<dyn Reader>;
+    /// The state at some moment between call and return, with everything that was answered before the call. Every guard
+    /// key exists in that very state, or the answer is [`Kind::Moved`].
+    ///
+    /// For [`Reads::One`] a store may do all of it together with the read: then the state is that of a moment before the
+    /// read's answer, and it is the read that answers `Moved`.
+    fn snapshot<'a>(
+        &'a self,
+        guards: &'a [Bytes],
+        reads: Reads,
+    ) -> BoxFuture<'a, Result<Box<dyn Reader>>>;
 
     /// Opens a transaction on the newest state. Fails with [`Kind::Moved`] if a guard key does not exist.
+    ///
+    /// Of transactions of different processes that share a guard, one is open at a time: `begin` waits until the other has
+    /// ended, for a bounded time, and then sees what it wrote. Transactions without guards exclude each other likewise;
+    /// they are for what happens once, such as initialising a store, and must read first whether it has happened. A
+    /// commit that deletes a guard waits for the open transactions that have it.
+    ///
+    /// Within one process the callers keep to this by themselves, whatever the store: a partition's lane, the lock of the
+    /// local map and that of the catalog let one transaction at a time use their guard. So a store that only one process
+    /// can open, such as the embedded one, needs no locks.
     fn begin(&self, guards: Vec<Bytes>) -> BoxFuture<'_, Result<Box<dyn Txn>>>;
 
-    /// Puts many items, strictly ascending by key, at bulk speed: all or none, as a transaction does, and durable when
-    /// answered. Fails with [`Kind::Moved`], writing nothing, if a guard does not exist by then. After any other error they
-    /// may be there.
-    fn ingest(&self, guards: Vec<Bytes>, items: Vec<Item>) -> BoxFuture<'_, Result<()>>;
-
-    /// The same for items that come one part after another. A store that cannot take them as they come gathers them.
+    /// Takes many items, strictly ascending by key, part after part, and puts them at bulk speed: all or none, as a
+    /// transaction does. A store that cannot take them as they come gathers them for one commit.
     fn load(&self, guards: Vec<Bytes>) -> Box<dyn Loading + '_> {
         Box::new(Gathered { store: self, guards, items: Vec::new() })
-    }
-
-    /// What the ranges, which ascend and do not meet, hold at one moment between call and return, for another store to take
-    /// over without anybody going through it row by row.
-    fn pack<'a>(&'a self, _ranges: &'a [KeyRange]) -> BoxFuture<'a, Result<Packed>> {
-        Box::pin(std::future::ready(Ok(Packed::Nothing)))
-    }
-
-    /// Takes over what a parcel holds, durable when answered. Says no, changing nothing, if it comes from a store of another
-    /// kind, or if something is in the way: an item in one of the ranges, or the remains of one.
-    ///
-    /// It is for ranges that nobody reads meanwhile, and that nobody puts into but who holds the guards. It need not happen
-    /// at one moment: after an error, [`Kind::Moved`] among them, which is a guard that was gone before the end, any part of
-    /// it may be there.
-    fn unpack(&self, _guards: Vec<Bytes>, _parcel: Parcel) -> BoxFuture<'_, Result<bool>> {
-        Box::pin(std::future::ready(Ok(false)))
     }
 
     /// Deletes up to `keys_max` keys of the range, lowest first, and says how many. Durable when answered, atomic for
@@ -211,19 +194,13 @@ pub trait Store: Send + Sync {
         keys_max: usize,
     ) -> BoxFuture<'a, Result<usize>>;
 
-    /// Lets go of as much of the range as costs next to nothing, however much that is, and says how far it came. Fails with
-    /// [`Kind::Moved`], changing nothing, if a guard does not exist by then.
-    ///
-    /// It is for ranges that nobody reads or puts into any more: any part of it may stay, and what was deleted there may
-    /// come to light again. Whoever asks deletes afterwards what is left.
-    fn drop_range<'a>(
-        &'a self,
-        guards: Vec<Bytes>,
-        range: &'a KeyRange,
-    ) -> BoxFuture<'a, Result<Dropped>>;
-
     /// Roughly how many bytes the range takes up on disk.
     fn size<'a>(&'a self, range: &'a KeyRange) -> BoxFuture<'a, Result<u64>>;
+
+    /// Moving and dropping whole ranges without reading their rows, if the store can.
+    fn handover(&self) -> Option<&dyn Handover> {
+        None
+    }
 
     /// What it can take at the moment. Costs next to nothing.
     fn health(&self) -> StoreHealth {
@@ -232,6 +209,47 @@ pub trait Store: Send + Sync {
 
     /// Writes out what makes the next start fast. Nothing answered depends on it.
     fn close(&self) -> BoxFuture<'_, Result<()>>;
+
+    /// One value of the newest state.
+    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Bytes>>> {
+        Box::pin(async move { self.snapshot(&[], Reads::One).await?.get(key).await })
+    }
+
+    /// One page of the newest state.
+    fn scan<'a>(
+        &'a self,
+        range: &'a KeyRange,
+        direction: Direction,
+        limit: PageLimit,
+    ) -> BoxFuture<'a, Result<Page>> {
+        Box::pin(async move {
+            let snapshot = self.snapshot(&[], Reads::One).await?;
+            snapshot.scan(range, direction, limit).await
+        })
+    }
+
+    /// A walk along one page of the newest state.
+    fn walk<'a>(
+        &'a self,
+        range: &'a KeyRange,
+        direction: Direction,
+        limit: PageLimit,
+        visit: &'a mut Visit<'_>,
+    ) -> BoxFuture<'a, Result<bool>> {
+        Box::pin(async move {
+            let snapshot = self.snapshot(&[], Reads::One).await?;
+            snapshot.walk(range, direction, limit, visit).await
+        })
+    }
+
+    /// Loads items that are there already.
+    fn ingest(&self, guards: Vec<Bytes>, items: Vec<Item>) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            let mut loading = self.load(guards);
+            loading.add(items).await?;
+            loading.finish().await
+        })
+    }
 }
 
 /// Items on their way into a store, of which nothing is there before the end. Dropped before that, they are forgotten.
@@ -239,7 +257,8 @@ pub trait Loading: Send {
     /// Takes the next items, which ascend and lie behind all before them.
     fn add(&mut self, items: Vec<Item>) -> BoxFuture<'_, Result<()>>;
 
-    /// Puts all of them, with the promises of [`Store::ingest`].
+    /// Puts all of them, durable when answered. Fails with [`Kind::Moved`], writing nothing, if a guard does not exist by
+    /// then. After any other error they may be there, as after [`Txn::commit`].
     fn finish<'a>(self: Box<Self>) -> BoxFuture<'a, Result<()>>
     where
         Self: 'a;
@@ -261,7 +280,12 @@ impl<S: Store + ?Sized> Loading for Gathered<'_, S> {
     where
         Self: 'a,
     {
-        Box::pin(async move { self.store.ingest(self.guards, self.items).await })
+        Box::pin(async move {
+            let Self { store, guards, items } = *self;
+            check_sorted(&items)?;
+            let writes = items.into_iter().map(|(key, value)| Write::Put(key, value)).collect();
+            store.begin(guards).await?.commit(writes).await
+        })
     }
 }
 

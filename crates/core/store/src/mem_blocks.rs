@@ -1,4 +1,4 @@
-//! Block files in memory, for tests and the simulator. Clones share the files, so that they outlive whoever opened them.
+//! Block files in memory, for tests and the simulator. Clones share the files, so that they outlive the process that opened them.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};

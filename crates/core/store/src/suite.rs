@@ -3,6 +3,7 @@
 mod drops;
 mod loads;
 mod parcels;
+mod shared;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -11,7 +12,9 @@ use bytes::Bytes;
 use lazuli_env::BoxFuture;
 
 use crate::limits::{KEY_BYTES_MAX, PAGE_BYTES_MAX, VALUE_BYTES_MAX};
-use crate::{Direction, Error, KeyRange, Kind, PageLimit, Reader, Store, Write};
+use crate::{Direction, Error, KeyRange, Kind, PageLimit, Reader, Reads, Store, Write};
+
+pub use shared::{SHARED_CASES, SharedCase};
 
 /// A case gets a fresh store and panics if the store breaks the contract.
 pub type Case = fn(Arc<dyn Store>) -> BoxFuture<'static, ()>;
@@ -29,13 +32,8 @@ pub const CASES: &[(&str, Case)] = &[
         Box::pin(empty_and_inverted_ranges_hold_nothing(s))
     }),
     ("a_missing_guard_refuses_to_begin", |s| Box::pin(a_missing_guard_refuses_to_begin(s))),
-    ("a_guard_lost_meanwhile_writes_nothing", |s| {
-        Box::pin(a_guard_lost_meanwhile_writes_nothing(s))
-    }),
+    ("a_missing_guard_refuses_a_snapshot", |s| Box::pin(a_missing_guard_refuses_a_snapshot(s))),
     ("commits_at_once_all_arrive", |s| Box::pin(commits_at_once_all_arrive(s))),
-    ("a_guard_lost_in_the_same_group_is_seen", |s| {
-        Box::pin(a_guard_lost_in_the_same_group_is_seen(s))
-    }),
     ("keys_are_any_bytes", |s| Box::pin(keys_are_any_bytes(s))),
     ("sizes_over_the_limit_are_refused", |s| Box::pin(sizes_over_the_limit_are_refused(s))),
     ("ingested_items_are_read_back", |s| Box::pin(loads::ingested_items_are_read_back(s))),
@@ -59,6 +57,17 @@ pub const CASES: &[(&str, Case)] = &[
     ("size_grows_with_the_data", |s| Box::pin(size_grows_with_the_data(s))),
 ];
 
+/// Cases for stores that one process at a time has open: two transactions of it share a guard, which a store for several
+/// processes does not let happen.
+pub const ONE_PROCESS_CASES: &[(&str, Case)] = &[
+    ("a_guard_lost_meanwhile_writes_nothing", |s| {
+        Box::pin(a_guard_lost_meanwhile_writes_nothing(s))
+    }),
+    ("a_guard_lost_in_the_same_group_is_seen", |s| {
+        Box::pin(a_guard_lost_in_the_same_group_is_seen(s))
+    }),
+];
+
 fn key(n: usize) -> Bytes {
     format!("key-{n:06}").into()
 }
@@ -73,7 +82,11 @@ async fn commit(store: &Arc<dyn Store>, writes: Vec<Write>) {
 }
 
 async fn get(store: &Arc<dyn Store>, key: &[u8]) -> Option<Bytes> {
-    store.snapshot().get(key).await.expect("get")
+    store.get(key).await.expect("get")
+}
+
+async fn newest(store: &Arc<dyn Store>) -> Box<dyn Reader> {
+    store.snapshot(&[], Reads::Several).await.expect("a snapshot without guards")
 }
 
 async fn keys_of(reader: &dyn Reader, range: &KeyRange, direction: Direction) -> Vec<Bytes> {
@@ -103,12 +116,12 @@ async fn the_later_write_to_a_key_counts(store: Arc<dyn Store>) {
 
 async fn a_snapshot_does_not_change(store: Arc<dyn Store>) {
     commit(&store, vec![put("a", "old"), put("gone", "x")]).await;
-    let snapshot = store.snapshot();
+    let snapshot = newest(&store).await;
     commit(&store, vec![put("a", "new"), put("b", "new"), Write::Delete("gone".into())]).await;
     assert_eq!(snapshot.get(b"a").await.unwrap_or(None).as_deref(), Some(&b"old"[..]));
     let seen = keys_of(&*snapshot, &KeyRange::all(), Direction::Forward).await;
     assert_eq!(seen, ["a", "gone"]);
-    let seen = keys_of(&*store.snapshot(), &KeyRange::all(), Direction::Forward).await;
+    let seen = keys_of(&*newest(&store).await, &KeyRange::all(), Direction::Forward).await;
     assert_eq!(seen, ["a", "b"]);
 }
 
@@ -123,7 +136,7 @@ async fn a_transaction_reads_the_newest_state(store: Arc<dyn Store>) {
 
 async fn scans_go_both_ways_and_in_pages(store: Arc<dyn Store>) {
     commit(&store, (0..100).map(|n| put(key(n), format!("value {n}"))).collect()).await;
-    let snapshot = store.snapshot();
+    let snapshot = newest(&store).await;
     let range = KeyRange::new(key(10), Some(key(90)));
     for direction in [Direction::Forward, Direction::Backward] {
         let mut rest = range.clone();
@@ -152,7 +165,7 @@ async fn scans_go_both_ways_and_in_pages(store: Arc<dyn Store>) {
 
 async fn walks_show_what_scans_give(store: Arc<dyn Store>) {
     commit(&store, (0..30).map(|n| put(key(n), format!("value {n}"))).collect()).await;
-    let snapshot = store.snapshot();
+    let snapshot = newest(&store).await;
     let txn = store.begin(vec![]).await.expect("begin without guards");
     for range in [KeyRange::all(), KeyRange::new(key(5), Some(key(20)))] {
         for limit in [PageLimit::MAX, PageLimit::items(7), PageLimit { items: 100, bytes: 60 }] {
@@ -192,7 +205,7 @@ async fn walk_shows_what_a_scan_gives(
 
 async fn pages_end_by_bytes(store: Arc<dyn Store>) {
     commit(&store, (0..10).map(|n| put(key(n), vec![n as u8; 1000])).collect()).await;
-    let snapshot = store.snapshot();
+    let snapshot = newest(&store).await;
     let limit = PageLimit { items: 100, bytes: 3500 };
     let page = snapshot.scan(&KeyRange::all(), Direction::Forward, limit).await.expect("scan");
     assert_eq!((page.items.len(), page.more), (3, true));
@@ -206,7 +219,7 @@ async fn empty_and_inverted_ranges_hold_nothing(store: Arc<dyn Store>) {
     for (start, end) in [("a", "a"), ("b", "a"), ("c", "d")] {
         let range = KeyRange::new(start, Some(end.into()));
         for direction in [Direction::Forward, Direction::Backward] {
-            assert!(keys_of(&*store.snapshot(), &range, direction).await.is_empty());
+            assert!(keys_of(&*newest(&store).await, &range, direction).await.is_empty());
         }
         assert_eq!(store.delete_range(&range, 10).await.expect("delete"), 0);
     }
@@ -221,6 +234,24 @@ async fn a_missing_guard_refuses_to_begin(store: Arc<dyn Store>) {
     assert!(get(&store, b"a").await.is_some());
 }
 
+async fn a_missing_guard_refuses_a_snapshot(store: Arc<dyn Store>) {
+    commit(&store, vec![put("here", ""), put("a", "1")]).await;
+    let read = async |guards: &[Bytes], reads| match store.snapshot(guards, reads).await {
+        Ok(snapshot) => snapshot.get(b"a").await,
+        Err(error) => Err(error),
+    };
+    for reads in [Reads::One, Reads::Several] {
+        assert!(read(&["here".into()], reads).await.expect("the guard exists").is_some());
+        let refused = read(&["here".into(), "gone".into()], reads).await.expect_err("no guard");
+        assert_eq!(refused.kind(), Kind::Moved);
+    }
+    commit(&store, vec![Write::Delete("here".into())]).await;
+    for reads in [Reads::One, Reads::Several] {
+        let refused = read(&["here".into()], reads).await.expect_err("the guard is gone");
+        assert_eq!(refused.kind(), Kind::Moved);
+    }
+}
+
 async fn a_guard_lost_meanwhile_writes_nothing(store: Arc<dyn Store>) {
     commit(&store, vec![put("guard-1", ""), put("guard-2", "")]).await;
     let txn = store.begin(vec!["guard-1".into(), "guard-2".into()]).await.expect("begin");
@@ -231,15 +262,16 @@ async fn a_guard_lost_meanwhile_writes_nothing(store: Arc<dyn Store>) {
 }
 
 async fn commits_at_once_all_arrive(store: Arc<dyn Store>) {
+    commit(&store, (0..200).map(|n| put(format!("guard-{n}"), "")).collect()).await;
     let mut pending = Vec::new();
     for n in 0..200 {
-        let txn = store.begin(vec![]).await.expect("begin");
+        let txn = store.begin(vec![format!("guard-{n}").into()]).await.expect("begin");
         pending.push(txn.commit(vec![put(key(n), "x")]));
     }
     for commit in pending {
         commit.await.expect("commit");
     }
-    let seen = keys_of(&*store.snapshot(), &KeyRange::all(), Direction::Forward).await;
+    let seen = keys_of(&*newest(&store).await, &KeyRange::prefix("key"), Direction::Forward).await;
     assert_eq!(seen.len(), 200);
 }
 
@@ -266,7 +298,7 @@ async fn keys_are_any_bytes(store: Arc<dyn Store>) {
     ];
     commit(&store, keys.iter().rev().map(|key| put(key.clone(), key.clone())).collect()).await;
     keys.sort();
-    assert_eq!(keys_of(&*store.snapshot(), &KeyRange::all(), Direction::Forward).await, keys);
+    assert_eq!(keys_of(&*newest(&store).await, &KeyRange::all(), Direction::Forward).await, keys);
     for key in &keys {
         assert_eq!(get(&store, key).await.as_ref(), Some(key));
     }
@@ -285,7 +317,7 @@ async fn sizes_over_the_limit_are_refused(store: Arc<dyn Store>) {
         let refused = txn.commit(writes).await.expect_err("over the limit");
         assert_eq!(refused.kind(), Kind::TooLarge);
     }
-    let seen = keys_of(&*store.snapshot(), &KeyRange::prefix("k"), Direction::Forward).await;
+    let seen = keys_of(&*newest(&store).await, &KeyRange::prefix("k"), Direction::Forward).await;
     assert!(seen.is_empty());
 }
 
@@ -301,7 +333,7 @@ async fn a_range_is_deleted_in_slices(store: Arc<dyn Store>) {
         }
     }
     assert_eq!(deleted, 50);
-    let seen = keys_of(&*store.snapshot(), &KeyRange::all(), Direction::Forward).await;
+    let seen = keys_of(&*newest(&store).await, &KeyRange::all(), Direction::Forward).await;
     assert_eq!(seen, (0..10).chain(60..100).map(key).collect::<Vec<_>>());
 }
 
@@ -318,15 +350,9 @@ async fn size_grows_with_the_data(store: Arc<dyn Store>) {
     let range = KeyRange::prefix("key-");
     let empty = store.size(&range).await.expect("size");
     // Incompressible, and more than any buffer a store may leave uncounted.
-    let mut state = 1u64;
-    let mut noise = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (state >> 33) as u8
-    };
+    let mut noise = lazuli_env::SplitMix64::new(1);
     for batch in 0..8 {
-        let writes = (0..100)
-            .map(|n| put(key(batch * 100 + n), (0..1000).map(|_| noise()).collect::<Vec<_>>()));
-        let writes = writes.collect();
+        let writes = (0..100).map(|n| put(key(batch * 100 + n), noise.bytes(1000))).collect();
         commit(&store, writes).await;
     }
     let full = store.size(&range).await.expect("size");

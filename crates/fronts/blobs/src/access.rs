@@ -1,10 +1,11 @@
 //! Who may do what: the owner of the account everything, a shared access signature what it says, anybody what is public.
 
+use lazuli_azure::acl::{self, StoredPolicy};
+use lazuli_azure::auth::access::{Access, Signature};
+use lazuli_azure::auth::sas;
+use lazuli_azure::auth::service_sas::{Resource as Signed, Scope, ServiceGrant};
+use lazuli_azure::front::policy_of;
 use lazuli_http::Request;
-use lazuli_http::acl::{self, StoredPolicy};
-use lazuli_http::auth::access::{Access, Sender, Service};
-use lazuli_http::auth::sas;
-use lazuli_http::auth::service_sas::{Resource as Signed, Scope};
 use lazuli_http::uri::Query;
 use lazuli_shapes::blob::{ContainerAddress, PublicAccess};
 
@@ -16,7 +17,7 @@ use crate::request::{BlobOperation, ContainerOperation, Operation};
 /// What policies of containers can permit.
 pub(crate) const PERMISSIONS: &str = "racwdxyltmeopif";
 
-/// From this version on a stranger is told how to sign; before it, that there is nothing.
+/// From this version on an anonymous client is told how to sign; before it, that there is nothing.
 const VERSION_WITH_CHALLENGE: &str = "2019-12-12";
 
 /// What an operation needs of a signature.
@@ -33,23 +34,17 @@ pub(crate) enum Need {
 }
 
 impl Need {
-    /// For what says nothing of what is stored: whoever may do anything may ask.
+    /// For operations that tell nothing of what is stored: any permission will do.
     pub(crate) const ACCOUNT: Self = Self::Any("sco", "rwdlacupxtfi");
 }
 
-/// Who sent a request, as far as its head says.
-pub(crate) async fn sender(
+/// Verifies a signature for a container or a blob.
+pub(crate) async fn grant(
     front: &Front,
-    request: &Request,
-    query: &Query<'_>,
-    account: &str,
+    signature: &Signature<'_>,
     resource: &Resource,
-) -> Result<Access> {
-    let sender = Sender::of(request, query, account, &front.accounts, Service::BLOB, front.tokens)?;
-    let signature = match sender {
-        Sender::Known(access) => return Ok(access),
-        Sender::Bearer(signature) => signature,
-    };
+) -> Result<ServiceGrant> {
+    let query = signature.query();
     let (signed, container) = match resource {
         Resource::Service => return Err(Fault::new(Common::AuthorizationFailure)),
         Resource::Container(container) => (listed(container, query), container),
@@ -58,10 +53,7 @@ pub(crate) async fn sender(
             (Signed::Blob { container, blob, at }, container)
         }
     };
-    let policy = match signature.policy() {
-        Some(id) => stored_policy(front, account, container, id).await?,
-        None => None,
-    };
+    let policy = policy_of(front, signature, container).await?;
     Ok(signature.check(signed, policy.as_ref())?)
 }
 
@@ -73,22 +65,6 @@ fn listed<'r>(container: &'r str, query: &'r Query<'_>) -> Signed<'r> {
             Signed::Blob { container, blob, at: None }
         }
         _ => Signed::Container(container),
-    }
-}
-
-async fn stored_policy(
-    front: &Front,
-    account: &str,
-    container: &str,
-    id: &str,
-) -> Result<Option<StoredPolicy>> {
-    let address = ContainerAddress { account: account.into(), container: container.into() };
-    let found = front.blobs.container(&address, None).await.map_err(refused);
-    match found {
-        Ok(record) => Ok(policies(&record.policies)?.into_iter().find(|policy| policy.id == id)),
-        // A container that is not there has no policies either; who has no access need not learn which it is.
-        Err(fault) if !fault.is_ours() => Ok(None),
-        Err(fault) => Err(fault),
     }
 }
 
@@ -165,7 +141,7 @@ fn sets_tags(operation: &Operation) -> bool {
     new.tags.is_some()
 }
 
-/// Whether what is there may be replaced: who may only create may not.
+/// Whether an existing blob may be replaced: a signature that grants only creation may not.
 pub(crate) fn may_overwrite(access: &Access) -> bool {
     match access {
         Access::Owner | Access::User(_) => true,
@@ -218,7 +194,7 @@ fn stranger(version: &str) -> Fault {
     }
 }
 
-/// Whether a request says anything of who sent it.
+/// Whether a request has a signature of its own.
 pub(crate) fn is_signed(request: &Request, query: &Query<'_>) -> bool {
     request.headers.contains_key("authorization") || sas::is_present(query)
 }

@@ -2,16 +2,17 @@
 //!
 //! Unlike a transaction nothing holds them together: each is let in, made and answered by itself, in its turn.
 
-use lazuli_http::auth::access::Access;
+use lazuli_azure::auth::access::Access;
+use lazuli_azure::odata::ErrorFormat;
 use lazuli_http::multipart::{self, MultipartError, Part};
 use lazuli_http::uri::Query;
 use lazuli_http::{Body, Request, RequestId, Response, StatusCode};
 
 use crate::address::Resource;
-use crate::codes::Code;
+use crate::error::Code;
 use crate::error::{Common, Fault, Result};
 use crate::request::{BlobOperation, Head, Operation};
-use crate::{Call, Front, access, delete, tiers};
+use crate::{Call, Front, access, properties};
 
 pub(crate) async fn run(
     front: &Front,
@@ -42,7 +43,7 @@ pub(crate) async fn run(
             if let Some(cause) = fault.cause() {
                 tracing::error!(request_id = &*call.request_id, cause, "a request failed");
             }
-            fault.response(&call.request_id, &call.time())
+            fault.response(ErrorFormat::Storage, &call.request_id, &call.time())
         });
         let answer =
             answer.with("x-ms-request-id", &*call.request_id).with("x-ms-version", &call.version);
@@ -74,24 +75,27 @@ async fn one(
         id: RequestId(0),
     };
     let query = Query::parse(&request.query)?;
-    let head = Head { method: &request.method, headers: &request.headers, query: &query };
+    let head = Head::of(&request, &query);
     let account = &*call.target.account;
     let resource = Resource::parse(inside(call, &request.path), head)?;
     // One that is not signed by itself goes by the batch's own signature.
     let access = match access::is_signed(&request, &query) {
-        true => access::sender(front, &request, &query, account, &resource).await?,
+        true => lazuli_azure::front::access(front, &request, &query, account, &resource).await?,
         false => call.access.clone(),
     };
     let operation = Operation::parse(head, resource, &front.limits)?;
     access::check(front, &access, &operation, account, &call.version).await?;
-    let call = Call { access, ..call.clone() };
+    let mut call = call.clone();
+    call.shared.access = access;
     match operation {
         Operation::Blob(path, operation)
             if container.is_none_or(|container| *container == path.container) =>
         {
             match *operation {
-                BlobOperation::Delete(delete) => delete::run(front, &call, &path, delete).await,
-                BlobOperation::SetTier(set) => tiers::set(front, &call, &path, set).await,
+                BlobOperation::Delete(delete) => {
+                    properties::delete(front, &call, &path, delete).await
+                }
+                BlobOperation::SetTier(set) => properties::set_tier(front, &call, &path, set).await,
                 _ => Err(not_for_batches()),
             }
         }

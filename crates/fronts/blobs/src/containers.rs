@@ -1,6 +1,7 @@
 //! Operations on containers: create, look at, change, delete, restore, list.
 
-use lazuli_http::{Body, Response, StatusCode, acl};
+use lazuli_azure::acl;
+use lazuli_http::{Body, Response, StatusCode};
 use lazuli_shapes::blob::{Conditions, ContainerRecord, ListContainers, NewBlobContainer};
 
 use crate::access::{PERMISSIONS, policies};
@@ -8,7 +9,7 @@ use crate::error::{Result, refused};
 use crate::listing::Page;
 use crate::options::Pairs;
 use crate::request::{ContainerList, CreateContainer, SetAcl, bad_header};
-use crate::{Call, Front, etag, response, token};
+use crate::{Call, Front, etag, list, response};
 
 pub(crate) async fn create(
     front: &Front,
@@ -27,7 +28,7 @@ pub(crate) async fn create(
     Ok(response::changed(Response::new(StatusCode::CREATED), record.modified()))
 }
 
-/// What is known of a container, for whoever has its lease or names none.
+/// The properties of a container, for a client that has its lease or names none.
 async fn record(
     front: &Front,
     call: &Call,
@@ -153,12 +154,12 @@ pub(crate) async fn list(front: &Front, call: &Call, list: ContainerList) -> Res
     page.asked(&options.prefix, sent, list.asked);
     page.open("Containers");
     for item in &listed.entries {
-        // Containers of the service's own are shown to who asks for them.
+        // System containers are listed only if the client asks for them.
         if list.system || !item.name.starts_with('$') {
             page.container(item, list.metadata);
         }
     }
     page.close("Containers");
-    let next = listed.next.as_ref().map(|place| token::write(place));
+    let next = listed.next.as_ref().map(|place| list::write_marker(place));
     Ok(response::list(page.end(next.as_deref())))
 }

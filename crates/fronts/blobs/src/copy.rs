@@ -8,7 +8,7 @@ use lazuli_shapes::blob::{
 };
 use md5::{Digest as _, Md5};
 
-use crate::codes::Code;
+use crate::error::Code;
 use crate::error::{Common, Fault, Result, refused};
 use crate::options::Checksums;
 use crate::put::{guarded, new_blob, overwrite};
@@ -45,7 +45,7 @@ struct Sums {
     state: Lsn,
 }
 
-/// Reads a source to compare it with what the request says of it: anybody can write any MD5 into the properties of a blob.
+/// Reads a source to compare it with what the request says of it: a client can write any MD5 into the properties of a blob.
 async fn sums_of(front: &Front, local: &source::Local, source: &Source) -> Result<Sums> {
     let (which, key) = (local.which, source.key.as_ref());
     let read = front.blobs.read(&local.address, which, None, &source.conditions, key).await;

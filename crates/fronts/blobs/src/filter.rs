@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use lazuli_shapes::blob::TagTest;
 
+use crate::address::check_container;
 use crate::error::{Common, Fault, Result};
 use crate::limits::{
     FILTER_BYTES_MAX, FILTER_TERMS_MAX, SEARCH_TAGS_MAX, TAG_KEY_CHARS_MAX, TAG_VALUE_CHARS_MAX,
 };
-use crate::names::check_container;
 use crate::request::bad_header;
 use crate::tags::is_tag_char;
 

@@ -3,7 +3,7 @@
 
 use lazuli_http::Method;
 
-use crate::codes::Code;
+use crate::error::Code;
 use crate::error::{Fault, Result, refused};
 use crate::request::Head;
 use crate::{Call, Front};

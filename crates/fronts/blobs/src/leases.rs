@@ -36,7 +36,7 @@ pub(crate) async fn container(
 }
 
 impl Front {
-    /// Gives a lease an id if nobody proposed one.
+    /// Gives a lease an id if the client proposed none.
     fn identified(&self, action: LeaseAction) -> LeaseAction {
         match action {
             LeaseAction::Acquire { id, seconds } if id.is_empty() => {

@@ -1,33 +1,26 @@
 //! The Azure Blob storage front: the service's protocol on the blob shape.
 //!
-//! One request: the account and `Resource` say whom it is sent to, `Operation::parse` what it means, the one `match`
-//! below calls the operation, the operation makes one call of the shape, `response` or `error` writes the answer.
-//! Contents stream both ways: nothing here holds more than a piece of them. `operations.toml` lists every operation of
-//! the service and whether it is done.
+//! One request: `Resource::parse` and `Operation::parse` say what is addressed and what is asked for, the one `match` below
+//! calls the operation, the operation makes one call of the shape, `response` or `error` writes the response. The steps
+//! around these are those of every storage front (`lazuli_azure::front`). Contents stream both ways: no operation holds
+//! more than a piece of them. `operations.toml` lists every operation of the service and whether it is done.
 
 mod access;
 mod address;
-mod append;
 mod batch;
-mod block_list;
 mod blocks;
-mod codes;
 mod containers;
 mod copy;
-mod delete;
 mod error;
 mod etag;
 mod filter;
-mod find;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
-mod immutability;
 mod lake;
 mod leases;
 pub mod limits;
 mod list;
 mod listing;
-mod names;
 mod options;
 mod pages;
 mod properties;
@@ -37,196 +30,192 @@ mod read;
 mod request;
 mod response;
 mod service;
-mod service_properties;
-mod snapshots;
 mod source;
 mod tags;
-mod tiers;
-mod token;
 mod website;
 
-use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::ops::Deref;
+use std::sync::Arc;
 
-use lazuli_http::account::Target;
-use lazuli_http::auth::Accounts;
-use lazuli_http::auth::access::Access;
-use lazuli_http::auth::bearer::Tokens;
-use lazuli_http::date::{Fraction, TICKS_PER_MILLI, format_iso8601};
-use lazuli_http::service::Visitor;
-use lazuli_http::storage::{self, Echo};
+use bytes::Bytes;
+use lazuli_azure::account::Target;
+use lazuli_azure::acl::StoredPolicy;
+use lazuli_azure::auth::Accounts;
+use lazuli_azure::auth::access::{Service, Signature};
+use lazuli_azure::auth::bearer::Tokens;
+use lazuli_azure::auth::service_sas::ServiceGrant;
+use lazuli_azure::front::{Base, Storage, StorageService};
+use lazuli_azure::service as azure_service;
 use lazuli_http::uri::Query;
-use lazuli_http::{Body, HeaderMap, Request, Response};
+use lazuli_http::{Body, Handler, Request, Response, serve_api};
 use lazuli_shapes::blob::{BlobAddress, Blobs, ContainerAddress, CustomerKey};
 
 use address::Resource;
-use error::{Common, Fault, Result};
+use error::Code;
+use error::{Common, Fault, Result, refused};
 pub use limits::Limits;
 use request::{BlobOperation, BlobPath, ContainerOperation, Head, Operation, ServiceOperation};
-use service_properties::Kept;
+use service::BlobProperties;
 
-/// An answer that is on its way.
-pub type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
-
-/// What a listener of the Blob service calls for each request.
-pub fn handler(
-    blobs: Blobs,
-    accounts: Arc<Accounts>,
-    tokens: Tokens,
-    limits: Limits,
-) -> impl Fn(Request) -> Answer + Clone + Send + Sync + 'static {
-    let front = Arc::new(Front { blobs, accounts, tokens, limits, kept: Mutex::default() });
-    move |request| {
-        let front = front.clone();
-        Box::pin(async move { front.answer(request).await })
-    }
+/// The handler of the Blob service.
+pub fn handler(blobs: Blobs, accounts: Arc<Accounts>, tokens: Tokens, limits: Limits) -> Handler {
+    serve_api(Storage(Front { blobs, base: Base::new(accounts, tokens), limits }))
 }
 
 struct Front {
     blobs: Blobs,
-    accounts: Arc<Accounts>,
-    tokens: Tokens,
+    base: Base<BlobProperties>,
     limits: Limits,
-    /// The properties of services as they were read last.
-    kept: Mutex<Kept>,
 }
 
 /// What operations need to know of the request beside their own arguments.
 #[derive(Clone)]
 struct Call {
-    target: Target,
-    access: Access,
+    shared: lazuli_azure::Call<ServiceGrant>,
     /// The key that the client wants contents to be encrypted with.
     key: Option<CustomerKey>,
-    version: String,
-    request_id: Arc<str>,
-    received_ms: u64,
-    secure: bool,
-    peer: std::net::SocketAddr,
+}
+
+impl Deref for Call {
+    type Target = lazuli_azure::Call<ServiceGrant>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.shared
+    }
 }
 
 impl Call {
     fn container(&self, container: &str) -> ContainerAddress {
-        ContainerAddress {
-            account: self.target.account.to_string(),
-            container: container.to_owned(),
-        }
+        ContainerAddress { account: self.account().to_owned(), container: container.to_owned() }
     }
 
     fn blob(&self, path: &BlobPath) -> BlobAddress {
         BlobAddress {
-            account: self.target.account.to_string(),
+            account: self.account().to_owned(),
             container: path.container.clone(),
             name: path.name.clone(),
         }
     }
-
-    /// When the request came, as errors say it.
-    fn time(&self) -> String {
-        time_text(self.received_ms)
-    }
 }
 
-impl Front {
-    async fn answer(&self, mut request: Request) -> Response {
-        let echo = Echo::of(&request);
-        let visitor = Visitor::of(&request);
-        let received_ms = request.received_ms;
-        let mut body = std::mem::replace(&mut request.body, Body::empty());
-        let mut account = None;
-        let (operation, result) = match self.admit(&request, &body).await {
-            Ok((call, operation)) => {
-                account = Some(call.target.account.clone());
-                let (name, headers) = (operation.name(), &request.headers);
-                (Some(name), self.dispatch(&call, operation, headers, &mut body).await)
-            }
-            Err(fault) => (None, Err(fault)),
-        };
-        let mut response = match result {
-            Ok(response) => response,
-            Err(fault) => {
-                if let Some(cause) = fault.cause() {
-                    tracing::error!(request_id = echo.request_id, cause, "a request failed");
-                }
-                // So that a client that is still sending gets to read why.
-                body.discard().await;
-                fault.response(&echo.request_id, &time_text(received_ms))
-            }
-        };
-        response.operation = operation;
-        if let (Some(visitor), Some(account)) = (visitor, account)
-            && operation != Some(Operation::Preflight.name())
-            && let Ok(properties) = self.properties(&account).await
-        {
-            response = visitor.greet(&properties.common.cors, response);
-        }
-        echo.apply(response).with("server", "Lazuli").with("x-content-type-options", "nosniff")
+impl StorageService for Front {
+    const SERVICE: Service = Service::BLOB;
+    const DISCARDS_BODY: bool = true;
+
+    type Resource = Resource;
+    type Operation = Operation;
+    type Code = Code;
+    type Grant = ServiceGrant;
+    type Call = Call;
+    type Properties = BlobProperties;
+
+    fn base(&self) -> &Base<BlobProperties> {
+        &self.base
     }
 
-    /// Everything that can be said of a request by its head: whom and what it means, and whether it may.
-    async fn admit(&self, request: &Request, body: &Body) -> Result<(Call, Operation)> {
-        let version = storage::version(&request.headers)
-            .map_err(|_| Fault::new(Common::InvalidHeaderValue))?;
-        let query = Query::parse(&request.query)?;
-        let (target, path) =
-            Target::of(request, &self.accounts).ok_or_else(|| Fault::new(Common::InvalidUri))?;
-        let head = Head { method: &request.method, headers: &request.headers, query: &query };
-        let resource = Resource::parse(path, head)?;
-        let is_preflight = request.method == lazuli_http::Method::OPTIONS;
-        let mut call = Call {
-            key: None,
-            version: version.to_owned(),
-            request_id: request.id.to_string().into(),
-            received_ms: request.received_ms,
-            secure: request.secure,
-            peer: request.peer,
-            access: Access::Anonymous,
-            target,
-        };
-        if website::is_meant(request, &call) && !is_preflight {
-            website::check(&request.method)?;
-            return Ok((call, Operation::Website(path.to_owned())));
+    fn resource(&self, path: &str, request: &Request, query: &Query<'_>) -> Result<Resource> {
+        Resource::parse(path, Head::of(request, query))
+    }
+
+    fn open_operation(
+        &self,
+        request: &Request,
+        target: &Target,
+        path: &str,
+    ) -> Result<Option<Operation>> {
+        if !website::is_meant(request, target) {
+            return Ok(None);
         }
-        // Browsers ask beforehand whether they may ask, and sign only what they ask then.
-        if !is_preflight {
-            let account = call.target.account.clone();
-            call.access = access::sender(self, request, &query, &account, &resource).await?;
-        }
-        let operation = Operation::parse(head, resource, &self.limits)?;
-        access::check(self, &call.access, &operation, &call.target.account, version).await?;
-        if call.target.secondary && operation.writes() {
-            return Err(Fault::new(Common::InsufficientAccountPermissions));
-        }
-        if operation.has_content() && body.length().is_none() {
+        website::check(&request.method)?;
+        Ok(Some(Operation::Website(path.to_owned())))
+    }
+
+    async fn grant(&self, signature: &Signature<'_>, resource: &Resource) -> Result<ServiceGrant> {
+        access::grant(self, signature, resource).await
+    }
+
+    async fn policies(&self, account: &str, container: &str) -> Result<Vec<StoredPolicy>> {
+        let address = ContainerAddress { account: account.into(), container: container.into() };
+        let record = self.blobs.container(&address, None).await.map_err(refused)?;
+        access::policies(&record.policies)
+    }
+
+    fn operation(
+        &self,
+        request: &Request,
+        resource: Resource,
+        query: &Query<'_>,
+    ) -> Result<Operation> {
+        Operation::parse(Head::of(request, query), resource, &self.limits)
+    }
+
+    fn name(operation: &Operation) -> &'static str {
+        operation.name()
+    }
+
+    fn writes(operation: &Operation) -> bool {
+        operation.writes()
+    }
+
+    async fn check(
+        &self,
+        call: &lazuli_azure::Call<ServiceGrant>,
+        operation: &Operation,
+    ) -> Result<()> {
+        access::check(self, &call.access, operation, call.account(), &call.version).await
+    }
+
+    fn call(
+        &self,
+        shared: lazuli_azure::Call<ServiceGrant>,
+        operation: &Operation,
+        request: &Request,
+        query: &Query<'_>,
+    ) -> Result<Call> {
+        if operation.has_content() && request.body.length().is_none() {
             return Err(Fault::new(Common::MissingContentLengthHeader));
         }
-        call.key = options::customer_key(head, "x-ms-")?;
-        Ok((call, operation))
+        let key = match operation {
+            Operation::Website(_) => None,
+            _ => options::customer_key(Head::of(request, query), "x-ms-")?,
+        };
+        Ok(Call { shared, key })
     }
 
     async fn dispatch(
         &self,
         call: &Call,
         operation: Operation,
-        headers: &HeaderMap,
-        body: &mut Body,
+        request: &mut Request,
     ) -> Result<Response> {
         match operation {
-            Operation::Preflight => service::preflight(self, call, headers).await,
-            Operation::Website(path) => website::get(self, call, &path, headers).await,
+            Operation::Preflight => azure_service::preflight(self, call, &request.headers).await,
+            Operation::Website(path) => website::get(self, call, &path, &request.headers).await,
             Operation::DataLake(container) => {
                 Err(lake::refuse(self, call, container.as_deref()).await)
             }
-            Operation::Service(operation) => self.dispatch_service(call, operation, body).await,
+            Operation::Service(operation) => {
+                self.dispatch_service(call, operation, &mut request.body).await
+            }
             Operation::Container(container, operation) => {
-                self.dispatch_container(call, &container, operation, body).await
+                self.dispatch_container(call, &container, operation, &mut request.body).await
             }
             Operation::Blob(path, operation) => {
-                self.dispatch_blob(call, &path, *operation, body).await
+                self.dispatch_blob(call, &path, *operation, &mut request.body).await
             }
         }
     }
 
+    async fn stored(&self, name: String) -> Result<Option<Bytes>> {
+        self.blobs.engine().service(&name).await.map_err(refused)
+    }
+
+    async fn store(&self, name: String, document: Bytes) -> Result<()> {
+        self.blobs.engine().set_service(&name, document).await.map_err(refused)
+    }
+}
+
+impl Front {
     async fn dispatch_service(
         &self,
         call: &Call,
@@ -234,13 +223,19 @@ impl Front {
         body: &mut Body,
     ) -> Result<Response> {
         match operation {
-            ServiceOperation::GetProperties => service::get_properties(self, call).await,
-            ServiceOperation::SetProperties => service::set_properties(self, call, body).await,
-            ServiceOperation::Stats => service::stats(call),
+            ServiceOperation::GetProperties => azure_service::get_properties(self, call).await,
+            ServiceOperation::SetProperties => {
+                let document = self.document(body).await?;
+                azure_service::set_properties(self, call, &document).await
+            }
+            ServiceOperation::Stats => azure_service::stats::<Self>(call),
             ServiceOperation::Account => Ok(service::account()),
-            ServiceOperation::DelegationKey => service::delegation_key(self, call, body).await,
+            ServiceOperation::DelegationKey => {
+                let document = self.document(body).await?;
+                azure_service::user_delegation_key(self, call, &document)
+            }
             ServiceOperation::ListContainers(list) => containers::list(self, call, list).await,
-            ServiceOperation::Find(find) => find::run(self, call, None, find).await,
+            ServiceOperation::Find(find) => list::find(self, call, None, find).await,
             ServiceOperation::Batch { boundary } => {
                 Box::pin(batch::run(self, call, None, &boundary, body)).await
             }
@@ -281,7 +276,7 @@ impl Front {
                 leases::container(self, call, container, action, &conditions).await
             }
             ContainerOperation::List(list) => list::run(self, call, container, list).await,
-            ContainerOperation::Find(find) => find::run(self, call, Some(container), find).await,
+            ContainerOperation::Find(find) => list::find(self, call, Some(container), find).await,
             ContainerOperation::Batch { boundary } => {
                 Box::pin(batch::run(self, call, Some(container), &boundary, body)).await
             }
@@ -320,21 +315,23 @@ impl Front {
             Op::Lease { action, conditions } => {
                 leases::blob(self, call, path, action, &conditions).await
             }
-            Op::Delete(delete) => delete::run(self, call, path, delete).await,
-            Op::Undelete => delete::undelete(self, call, path).await,
-            Op::SetTier(set) => tiers::set(self, call, path, set).await,
+            Op::Delete(delete) => properties::delete(self, call, path, delete).await,
+            Op::Undelete => properties::undelete(self, call, path).await,
+            Op::SetTier(set) => properties::set_tier(self, call, path, set).await,
             Op::SetExpiry { expiry, conditions } => {
                 properties::set_expiry(self, call, path, expiry, &conditions).await
             }
             Op::SetImmutability { which, policy, conditions } => {
-                immutability::set(self, call, path, which, policy, &conditions).await
+                properties::set_immutability(self, call, path, which, policy, &conditions).await
             }
-            Op::DeleteImmutability { which } => immutability::delete(self, call, path, which).await,
+            Op::DeleteImmutability { which } => {
+                properties::delete_immutability(self, call, path, which).await
+            }
             Op::SetLegalHold { which, hold } => {
-                immutability::set_hold(self, call, path, which, hold).await
+                properties::set_hold(self, call, path, which, hold).await
             }
             Op::Snapshot { metadata, conditions } => {
-                snapshots::create(self, call, path, metadata, &conditions).await
+                properties::snapshot(self, call, path, metadata, &conditions).await
             }
             Op::PutBlock(put) => blocks::put(self, call, path, put, body).await,
             Op::PutBlockList(put) => blocks::commit(self, call, path, put, body).await,
@@ -343,9 +340,9 @@ impl Front {
             }
             Op::WritePages(write) => pages::write(self, call, path, write, body).await,
             Op::PageRanges(get) => pages::ranges(self, call, path, get).await,
-            Op::Append(append) => append::append(self, call, path, append, body).await,
+            Op::Append(append) => put::append(self, call, path, append, body).await,
             Op::Seal { position, conditions } => {
-                append::seal(self, call, path, position, &conditions).await
+                put::seal(self, call, path, position, &conditions).await
             }
             Op::Account => Ok(service::account()),
             Op::Copy(copy) => Box::pin(copy::start(self, call, path, copy)).await,
@@ -355,10 +352,4 @@ impl Front {
             Op::Query | Op::IncrementalCopy => Err(Fault::new(Common::NotImplemented)),
         }
     }
-}
-
-/// A time as errors say it.
-fn time_text(ms: u64) -> String {
-    let ticks = i64::try_from(ms).unwrap_or(0).saturating_mul(TICKS_PER_MILLI);
-    format_iso8601(ticks, Fraction::Seven)
 }

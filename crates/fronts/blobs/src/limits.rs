@@ -1,4 +1,4 @@
-//! What the Blob service takes. Each number is the service's own and can be changed by whoever mounts the front.
+//! What the Blob service takes. Each number is the service's own and can be changed by settings.
 
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use lazuli_shapes::blob::{
 };
 use sha2::{Digest as _, Sha256};
 
-use crate::codes::Code;
+use crate::error::Code;
 use crate::error::{Common, Fault, Result};
 use crate::etag;
 use crate::filter;
@@ -248,7 +248,7 @@ pub(crate) fn which(query: &Query<'_>) -> Result<Which> {
     }
 }
 
-/// What a request wants of a lease. An acquired lease whose id nobody proposed has none yet.
+/// What a request wants of a lease. An acquired lease without a proposed id has none yet.
 pub(crate) fn lease_action(head: Head<'_>) -> Result<LeaseAction> {
     let id = || head.required_guid("x-ms-lease-id");
     match head.required("x-ms-lease-action")?.to_ascii_lowercase().as_str() {

@@ -5,12 +5,12 @@ use std::ops::Range;
 use lazuli_http::{Body, Response, StatusCode, xml};
 use lazuli_shapes::blob::{PageRanges, ReadRange};
 
-use crate::codes::Code;
+use crate::error::Code;
 use crate::error::{Common, Fault, Result, refused};
 use crate::properties::sequenced;
 use crate::put::receive;
 use crate::request::{BlobPath, GetPages, PageWrite, bad_header};
-use crate::{Call, Front, response, source, token};
+use crate::{Call, Front, list, response, source};
 
 pub(crate) async fn write(
     front: &Front,
@@ -86,7 +86,7 @@ pub(crate) async fn ranges(
         out.push_str(&format!("<{name}><Start>{start}</Start><End>{end}</End></{name}>"));
     }
     if let Some(next) = next {
-        xml::write(&mut out, "NextMarker", &token::write(next.to_string().as_bytes()));
+        xml::write(&mut out, "NextMarker", &list::write_marker(next.to_string().as_bytes()));
     }
     out.push_str("</PageList>");
     let answer = response::changed(response::xml(StatusCode::OK, out), found.record.modified());

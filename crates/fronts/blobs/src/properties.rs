@@ -1,11 +1,14 @@
-//! What is said about blobs: headers, metadata, tags, length and sequence number of page blobs, expiry.
+//! What is changed about a blob beside its content: properties, metadata, tags, tier, immutability, snapshots, deletion.
 
 use lazuli_http::{Body, Response, StatusCode};
-use lazuli_shapes::blob::{BlobRecord, Conditions, PageProperties, Which};
+use lazuli_shapes::blob::{
+    BlobRecord, Conditions, DeleteOptions, Immutability, PageProperties, Which,
+};
 
 use crate::error::{Result, refused};
+use crate::etag::{date, moment_text};
 use crate::options::{Checksums, Pairs};
-use crate::request::{BlobPath, Expiry, SetProperties};
+use crate::request::{BlobPath, Delete, Expiry, SetProperties, SetTier, bad_parameter};
 use crate::{Call, Front, response, tags};
 
 pub(crate) async fn set(
@@ -102,4 +105,101 @@ pub(crate) async fn set_expiry(
     let set = front.blobs.set_expiry(&call.blob(path), at, conditions).await;
     let record = set.map_err(refused)?;
     Ok(response::changed(Response::new(StatusCode::OK), record.modified()))
+}
+
+/// 202 says that it takes a while, which it does out of the archive.
+pub(crate) async fn set_tier(
+    front: &Front,
+    call: &Call,
+    path: &BlobPath,
+    set: SetTier,
+) -> Result<Response> {
+    let (address, urgent) = (call.blob(path), set.high_priority);
+    let done = front.blobs.set_tier(&address, set.which, set.tier, urgent, &set.conditions).await;
+    let record = done.map_err(refused)?;
+    let is_on_its_way = record.tier.is_some_and(|chosen| chosen.rehydration.is_some());
+    Ok(Response::new(if is_on_its_way { StatusCode::ACCEPTED } else { StatusCode::OK }))
+}
+
+/// A snapshot has the metadata of its blob, unless the request has some.
+pub(crate) async fn snapshot(
+    front: &Front,
+    call: &Call,
+    path: &BlobPath,
+    metadata: Pairs,
+    conditions: &Conditions,
+) -> Result<Response> {
+    let metadata = (!metadata.is_empty()).then_some(metadata);
+    let key = call.key.as_ref().map(|key| key.sha256);
+    let protection = front.protection(&call.target.account).await?;
+    let address = call.blob(path);
+    let made = front.blobs.snapshot(&address, metadata, conditions, key, protection).await;
+    let (time, record) = made.map_err(refused)?;
+    Ok(response::written(StatusCode::CREATED, &record).with("x-ms-snapshot", moment_text(time)))
+}
+
+pub(crate) async fn set_immutability(
+    front: &Front,
+    call: &Call,
+    path: &BlobPath,
+    which: Which,
+    policy: Immutability,
+    conditions: &Conditions,
+) -> Result<Response> {
+    let address = call.blob(path);
+    let set = front.blobs.set_immutability(&address, which, Some(policy), conditions).await;
+    set.map_err(refused)?;
+    Ok(Response::new(StatusCode::OK)
+        .with("x-ms-immutability-policy-until-date", date(policy.until_ms))
+        .with(
+            "x-ms-immutability-policy-mode",
+            response::immutability_mode(policy.is_locked).to_ascii_lowercase(),
+        ))
+}
+
+pub(crate) async fn delete_immutability(
+    front: &Front,
+    call: &Call,
+    path: &BlobPath,
+    which: Which,
+) -> Result<Response> {
+    let none = Conditions::default();
+    let deleted = front.blobs.set_immutability(&call.blob(path), which, None, &none).await;
+    deleted.map_err(refused)?;
+    Ok(Response::new(StatusCode::OK))
+}
+
+pub(crate) async fn set_hold(
+    front: &Front,
+    call: &Call,
+    path: &BlobPath,
+    which: Which,
+    hold: bool,
+) -> Result<Response> {
+    front.blobs.set_legal_hold(&call.blob(path), which, hold).await.map_err(refused)?;
+    Ok(Response::new(StatusCode::OK).with("x-ms-legal-hold", hold.to_string()))
+}
+
+pub(crate) async fn delete(
+    front: &Front,
+    call: &Call,
+    path: &BlobPath,
+    delete: Delete,
+) -> Result<Response> {
+    let properties = front.properties(&call.target.account).await?;
+    if delete.permanent && !properties.retention.allow_permanent {
+        return Err(bad_parameter("deletetype", "permanent"));
+    }
+    let protection = properties.protection();
+    let options = DeleteOptions { snapshots: delete.snapshots, permanent: delete.permanent };
+    let (address, conditions) = (call.blob(path), &delete.conditions);
+    let deleted = front.blobs.delete(&address, delete.which, options, conditions, protection).await;
+    let outcome = deleted.map_err(refused)?;
+    let permanent = if outcome.permanent { "true" } else { "false" };
+    Ok(Response::new(StatusCode::ACCEPTED).with("x-ms-delete-type-permanent", permanent))
+}
+
+pub(crate) async fn undelete(front: &Front, call: &Call, path: &BlobPath) -> Result<Response> {
+    front.blobs.undelete(&call.blob(path)).await.map_err(refused)?;
+    Ok(Response::new(StatusCode::OK))
 }

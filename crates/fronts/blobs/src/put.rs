@@ -1,15 +1,15 @@
-//! Whole blobs: put with their bytes, empty, or from another address.
+//! Contents that come in one request: whole blobs, and bytes at the end of append blobs.
 
 use lazuli_http::{Body, Response, StatusCode};
 use lazuli_shapes::blob::{
-    BlobAddress, BlobRecord, Conditions, Content, Etags, NewBlob as ShapeBlob, UploadOptions,
+    AppendConditions, BlobAddress, BlobRecord, Conditions, Content, Etags, NewBlob as ShapeBlob,
+    UploadOptions,
 };
 
 use crate::access::may_overwrite;
-use crate::codes::Code;
-use crate::error::{Common, Fault, Result, refused};
+use crate::error::{Code, Common, Fault, Result, refused};
 use crate::options::Checksums;
-use crate::request::{BlobPath, NewBlob, NewKind, PutBlob, PutBlobFromUrl, bad_header};
+use crate::request::{Append, BlobPath, NewBlob, NewKind, PutBlob, PutBlobFromUrl, bad_header};
 use crate::{Call, Front, response, source};
 
 pub(crate) async fn put(
@@ -177,4 +177,50 @@ pub(crate) fn new_blob(new: NewBlob) -> ShapeBlob {
         scope: None,
         key_sha256: None,
     }
+}
+
+pub(crate) async fn append(
+    front: &Front,
+    call: &Call,
+    path: &BlobPath,
+    append: Append,
+    body: &mut Body,
+) -> Result<Response> {
+    let address = call.blob(path);
+    let most = front.limits.append_bytes_max;
+    let (content, checksums) = match &append.source {
+        None => {
+            check_block(body)?;
+            let sums = append.checksums;
+            (receive(front, call, &address, body, most, sums, false).await?, sums)
+        }
+        Some(source) => {
+            let opened = Box::pin(source::open(front, call, source)).await?;
+            let wants = source::Wants { most, md5: false };
+            let received =
+                Box::pin(source::receive(front, call, &address, opened, source, wants)).await?;
+            (received.0, source.checksums)
+        }
+    };
+    let (md5, crc64) = (content.md5.filter(|_| checksums.md5.is_some()), content.crc64);
+    let bounds = AppendConditions { position: append.position, max_length: append.most };
+    let appended = front.blobs.append_block(&address, content, bounds, &append.conditions).await;
+    let (offset, record) = appended.map_err(refused)?;
+    let answer = response::written(StatusCode::CREATED, &record)
+        .with("x-ms-blob-append-offset", offset.to_string())
+        .with("x-ms-blob-committed-block-count", record.append_blocks.to_string());
+    Ok(response::checksums(answer, md5, crc64))
+}
+
+pub(crate) async fn seal(
+    front: &Front,
+    call: &Call,
+    path: &BlobPath,
+    position: Option<u64>,
+    conditions: &Conditions,
+) -> Result<Response> {
+    let sealed = front.blobs.seal(&call.blob(path), position, conditions).await;
+    let record = sealed.map_err(refused)?;
+    let answer = response::changed(Response::new(StatusCode::OK), record.modified());
+    Ok(answer.with("x-ms-blob-sealed", "true"))
 }

@@ -1,6 +1,6 @@
 //! Ranges of bytes: how requests ask for them, and what is left of them in a blob.
 
-use crate::codes::Code;
+use crate::error::Code;
 use crate::error::{Common, Fault, Result};
 use crate::limits::PAGE_BYTES;
 use crate::request::Head;
@@ -61,7 +61,7 @@ impl ByteRange {
 
 #[cfg(test)]
 mod tests {
-    use lazuli_http::storage_error::ErrorCode as _;
+    use lazuli_azure::storage_error::ErrorCode as _;
 
     use super::*;
 

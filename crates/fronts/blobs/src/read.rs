@@ -3,13 +3,13 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::{Bytes, BytesMut};
+use lazuli_azure::auth::access::Access;
 use lazuli_engine::Crc64;
-use lazuli_http::auth::access::Access;
 use lazuli_http::{Body, BodyError, HeaderValue, Response, StatusCode};
 use lazuli_shapes::blob::{BlobReader, BlobRecord, Conditions, ReadRange, Which};
 use md5::{Digest as _, Md5};
 
-use crate::codes::Code;
+use crate::error::Code;
 use crate::error::{Result, refused};
 use crate::etag::moment_text;
 use crate::request::{BlobPath, Get, RangeDigest, bad_header};

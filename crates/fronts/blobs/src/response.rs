@@ -12,7 +12,7 @@ use crate::etag::{date, etag, moment_text};
 use crate::request::MAP_HEADER;
 use crate::source;
 
-/// What a blob is said to be if nobody said anything.
+/// The content type of a blob that has none.
 pub(crate) const CONTENT_TYPE_DEFAULT: &str = "application/octet-stream";
 
 /// An answer with XML in it.

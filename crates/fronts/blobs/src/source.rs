@@ -2,10 +2,12 @@
 //! host that the operator allows.
 
 use bytes::Bytes;
-use lazuli_http::account::Target;
-use lazuli_http::auth::access::Access;
+use lazuli_azure::account::Target;
+use lazuli_azure::auth::access::Access;
+use lazuli_azure::auth::sas::without_signature;
+use lazuli_azure::front::access as sender;
 use lazuli_http::client::{self, ClientError};
-use lazuli_http::uri::{Query, without_signature};
+use lazuli_http::uri::Query;
 use lazuli_http::{
     Body, HeaderMap, HeaderName, HeaderValue, Method, Request, RequestId, StatusCode, Uri,
 };
@@ -15,7 +17,7 @@ use lazuli_shapes::blob::{
 };
 
 use crate::address::Resource;
-use crate::codes::Code;
+use crate::error::Code;
 use crate::error::{Common, Fault, Result, refused};
 use crate::options::{METADATA, Pairs, which};
 use crate::request::{BlobOperation, BlobPath, Get, Head, Operation, Source, bad_header};
@@ -111,8 +113,8 @@ pub(crate) async fn local(front: &Front, call: &Call, source: &Source) -> Result
     };
     let query = Query::parse(&request.query)?;
     let (target, path) =
-        Target::of(&request, &front.accounts).ok_or_else(|| bad_header("x-ms-copy-source"))?;
-    let head = Head { method: &request.method, headers: &request.headers, query: &query };
+        Target::of(&request, &front.base.accounts).ok_or_else(|| bad_header("x-ms-copy-source"))?;
+    let head = Head::of(&request, &query);
     let Resource::Blob(container, name) = Resource::parse(path, head)? else {
         return Err(bad_header("x-ms-copy-source"));
     };
@@ -123,7 +125,7 @@ pub(crate) async fn local(front: &Front, call: &Call, source: &Source) -> Result
     Ok(Some(Local { address: BlobAddress { account, container, name }, which }))
 }
 
-/// Who signed for all of the account may also read from it; anybody else needs a signature for the source.
+/// A sender with a key of the account may also read from it; others need a signature for the source.
 async fn may_read(
     front: &Front,
     call: &Call,
@@ -140,7 +142,7 @@ async fn may_read(
     }
     let resource = Resource::Blob(path.container.clone(), path.name.clone());
     let check = async {
-        let access = access::sender(front, request, query, &target.account, &resource).await?;
+        let access = sender(front, request, query, &target.account, &resource).await?;
         let conditions = Conditions::default();
         let get = Get { which, range: None, digest: None, conditions };
         let operation = Operation::Blob(path.clone(), Box::new(BlobOperation::Get(get)));
@@ -224,7 +226,7 @@ async fn open_there(front: &Front, source: &Source) -> Result<Opened> {
             Fault::new(Code::CannotVerifyCopySource).with_status(StatusCode::SERVICE_UNAVAILABLE)
         );
     }
-    // Whoever answers a range with the whole, or sends us on to somebody else, has not sent what was asked for.
+    // A server that answers a range with the whole, or redirects, has not sent what was asked for.
     if read.status != wanted {
         return Err(Fault::new(Code::CannotVerifyCopySource));
     }

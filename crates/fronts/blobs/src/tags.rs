@@ -3,7 +3,7 @@
 use lazuli_http::uri::Query;
 use lazuli_http::xml;
 
-use crate::codes::Code;
+use crate::error::Code;
 use crate::error::{Common, Fault, Result};
 use crate::limits::{Limits, TAG_KEY_CHARS_MAX, TAG_VALUE_CHARS_MAX};
 use crate::options::Pairs;
@@ -71,7 +71,7 @@ pub(crate) fn write_set(out: &mut String, tags: &[(String, String)]) {
 
 #[cfg(test)]
 mod tests {
-    use lazuli_http::storage_error::ErrorCode as _;
+    use lazuli_azure::storage_error::ErrorCode as _;
 
     use super::*;
 

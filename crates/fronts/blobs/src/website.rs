@@ -3,27 +3,27 @@
 //! In the original an account's website has another host than its blobs. Here it is the account's host with `web` behind
 //! the account: `account.web.localhost`.
 
+use lazuli_azure::account::Target;
 use lazuli_http::uri::percent_decode;
 use lazuli_http::{HeaderMap, Method, Request, Response, StatusCode};
 use lazuli_shapes::blob::{Conditions, Which};
 
-use crate::codes::Code;
+use crate::address::WEB;
+use crate::error::Code;
 use crate::error::{Common, Fault, Result};
-use crate::names::WEB;
 use crate::range::ByteRange;
 use crate::request::{BlobPath, Get};
-use crate::service_properties::Website;
+use crate::service::Website;
 use crate::{Call, Front, read};
 
 /// The label behind the account in the host of a website.
 const LABEL: &str = "web";
 
 /// Whether a request is for the website and not for the service.
-pub(crate) fn is_meant(request: &Request, call: &Call) -> bool {
+pub(crate) fn is_meant(request: &Request, target: &Target) -> bool {
     let host = request.header("host").unwrap_or_default();
     let mut labels = host.split(['.', ':']);
-    let account =
-        labels.next().is_some_and(|label| label == &*call.target.account || call.target.secondary);
+    let account = labels.next().is_some_and(|label| label == &*target.account || target.secondary);
     account && labels.next() == Some(LABEL)
 }
 

@@ -1,20 +1,10 @@
-//! Whom and what a request is sent to: the account, and the queue or message behind it.
+//! What a request addresses behind its account, the service, a queue or its messages, and the rules for names.
 
-use lazuli_http::Request;
-use lazuli_http::account::Target;
-use lazuli_http::auth::Accounts;
-use lazuli_http::storage_error::CommonCode;
+use lazuli_azure::storage_error::CommonCode;
 use lazuli_http::uri::percent_decode;
 
 use crate::error::{Fault, Result};
-use crate::names::check_queue;
-
-/// Where a request was sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Address {
-    pub(crate) target: Target,
-    pub(crate) resource: Resource,
-}
+use crate::limits::QUEUE_NAME_LENGTHS;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Resource {
@@ -24,14 +14,6 @@ pub(crate) enum Resource {
     Messages(String),
     /// A queue, and the name of one of its messages.
     Message(String, String),
-}
-
-impl Address {
-    pub(crate) fn of(request: &Request, accounts: &Accounts) -> Result<Self> {
-        let found = Target::of(request, accounts);
-        let (target, path) = found.ok_or_else(|| Fault::new(CommonCode::InvalidUri))?;
-        Ok(Self { resource: Resource::parse(path)?, target })
-    }
 }
 
 impl Resource {
@@ -65,6 +47,32 @@ impl Resource {
     }
 }
 
+/// Small letters, digits and single hyphens between them.
+pub(crate) fn check_queue(name: &str) -> Result<()> {
+    if !QUEUE_NAME_LENGTHS.contains(&name.chars().count()) {
+        return Err(Fault::new(CommonCode::OutOfRangeInput));
+    }
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    if name.split('-').all(|part| !part.is_empty() && part.chars().all(is_plain)) {
+        Ok(())
+    } else {
+        Err(Fault::new(CommonCode::InvalidResourceName))
+    }
+}
+
+/// What programming languages take as an identifier.
+pub(crate) fn check_metadata(name: &str) -> Result<()> {
+    if name.is_empty() {
+        return Err(Fault::new(CommonCode::EmptyMetadataKey));
+    }
+    let letter_first = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    if letter_first && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        Ok(())
+    } else {
+        Err(Fault::new(CommonCode::InvalidMetadata))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,5 +95,37 @@ mod tests {
         bad("Orders", CommonCode::InvalidResourceName);
         bad("orders%2fmessages", CommonCode::InvalidResourceName);
         bad("%zz", CommonCode::RequestUrlFailedToParse);
+    }
+}
+
+#[cfg(test)]
+mod names_tests {
+    use super::*;
+    use crate::error::Code;
+
+    #[test]
+    fn names_of_queues_follow_the_rules() {
+        for good in ["abc", "a-b", "1-2-3", "0rders", &"a".repeat(63)] {
+            assert!(check_queue(good).is_ok(), "{good}");
+        }
+        let code = |name: &str| check_queue(name).unwrap_err().code;
+        for bad in ["", "ab", &"a".repeat(64)] {
+            assert_eq!(code(bad), Code::Common(CommonCode::OutOfRangeInput), "{bad}");
+        }
+        for bad in ["Abc", "a--b", "-abc", "abc-", "a_b", "a.b", "äbc", "a b"] {
+            assert_eq!(code(bad), Code::Common(CommonCode::InvalidResourceName), "{bad}");
+        }
+    }
+
+    #[test]
+    fn names_of_metadata_are_identifiers() {
+        for good in ["a", "_a", "a1", "long_name"] {
+            assert!(check_metadata(good).is_ok(), "{good}");
+        }
+        let code = |name: &str| check_metadata(name).unwrap_err().code;
+        assert_eq!(code(""), Code::Common(CommonCode::EmptyMetadataKey));
+        for bad in ["1a", "a-b", "a.b", "a b"] {
+            assert_eq!(code(bad), Code::Common(CommonCode::InvalidMetadata), "{bad}");
+        }
     }
 }

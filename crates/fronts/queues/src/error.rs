@@ -1,8 +1,9 @@
 //! What can go wrong, in the service's own words.
 
+use lazuli_azure::storage_codes;
+use lazuli_azure::storage_error::{self, CommonCode};
 use lazuli_engine::{Error, Kind};
-use lazuli_http::storage_codes;
-use lazuli_http::storage_error::{self, CommonCode};
+use lazuli_shapes::queue::QueueReason;
 
 storage_codes! {
     MessageNotFound 404 "The specified message does not exist.";
@@ -17,13 +18,12 @@ pub(crate) type Fault = storage_error::Fault<Code>;
 
 pub(crate) type Result<T> = std::result::Result<T, Fault>;
 
-/// The code of the shape's error for a message that is not there; anything else that is missing is a queue.
-const MESSAGE_NOT_FOUND: &str = "message-not-found";
-
 /// What became of an operation that the shape refused.
 pub(crate) fn from_core(error: Error) -> Fault {
     match error.kind() {
-        Kind::NotFound if error.code() == MESSAGE_NOT_FOUND => Fault::new(Code::MessageNotFound),
+        Kind::NotFound if error.is(QueueReason::MessageNotFound) => {
+            Fault::new(Code::MessageNotFound)
+        }
         Kind::NotFound => Fault::new(Code::QueueNotFound),
         Kind::Exists => Fault::new(Code::QueueAlreadyExists),
         Kind::Precondition => Fault::new(Code::PopReceiptMismatch),

@@ -7,13 +7,13 @@ use lazuli_http::{HeaderMap, HeaderName, HeaderValue, Method, xml};
 use crate::address::Resource;
 use crate::error::Fault;
 use crate::limits::{Limits, METADATA_BYTES_MAX};
-use crate::message;
+use crate::messages;
 use crate::request::Operation;
 
 /// The XML of a message: what is read can be written and is read the same again.
 pub fn queue_message(data: &[u8]) {
     let limits = Limits::default();
-    let text = match message::read(data, &limits) {
+    let text = match messages::read_message(data, &limits) {
         Ok(text) => text,
         Err(fault) => return refused(&fault),
     };
@@ -22,7 +22,7 @@ pub fn queue_message(data: &[u8]) {
     let mut written = String::from("<QueueMessage>");
     xml::write(&mut written, "MessageText", text);
     written.push_str("</QueueMessage>");
-    let again = message::read(written.as_bytes(), &limits);
+    let again = messages::read_message(written.as_bytes(), &limits);
     assert_eq!(again.as_deref(), Ok(text.as_bytes()), "{written}");
 }
 

@@ -1,160 +1,153 @@
 //! The Azure Queue storage front: the service's protocol on the queue shape.
 //!
-//! One request: `Address` and `Operation::parse` say whom and what it means, the one `match` below calls the operation,
-//! the operation makes one call of the shape, `response` or `error` writes the answer. `operations.toml` lists every
-//! operation of the service and whether it is done.
+//! One request: `Resource::parse` and `Operation::parse` say what is addressed and what is asked for, the one `match` below
+//! calls the operation, the operation makes one call of the shape, `response` or `error` writes the response. The steps
+//! around these are those of every storage front (`lazuli_azure::front`). `operations.toml` lists every operation of the
+//! service and whether it is done.
 
-mod access;
 mod address;
 mod error;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 pub mod limits;
-mod message;
 mod messages;
-mod names;
 mod queues;
 mod request;
 mod response;
-mod service;
 mod throttle;
 
-use std::pin::Pin;
+use std::ops::Deref;
 use std::sync::Arc;
 
-use lazuli_http::auth::Accounts;
-use lazuli_http::auth::access::Access;
-use lazuli_http::auth::bearer::Tokens;
-use lazuli_http::service::Visitor;
-use lazuli_http::storage::{self, Echo, time_text};
-use lazuli_http::storage_error::CommonCode;
+use bytes::Bytes;
+use lazuli_azure::acl::StoredPolicy;
+use lazuli_azure::auth::access::{Service, Signature};
+use lazuli_azure::auth::bearer::Tokens;
+use lazuli_azure::auth::service_sas::{self, ServiceGrant};
+use lazuli_azure::auth::{Accounts, Refusal};
+use lazuli_azure::front::{self, Base, Storage, StorageService};
+use lazuli_azure::properties::Properties;
+use lazuli_azure::service;
 use lazuli_http::uri::Query;
-use lazuli_http::{Body, HeaderMap, Method, Request, Response};
+use lazuli_http::{Handler, Request, Response, StatusCode, serve_api};
 use lazuli_shapes::queue::Queues;
 
-use address::Address;
-use error::{Fault, Result};
+use address::Resource;
+use error::{Code, Fault, Result, from_core};
 pub use limits::Limits;
 use request::Operation;
 use throttle::Throttle;
 
-/// An answer that is on its way.
-pub type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
-
-/// What a listener of the Queue service calls for each request.
-pub fn handler(
-    queues: Queues,
-    accounts: Arc<Accounts>,
-    tokens: Tokens,
-    limits: Limits,
-) -> impl Fn(Request) -> Answer + Clone + Send + Sync + 'static {
+/// The handler of the Queue service.
+pub fn handler(queues: Queues, accounts: Arc<Accounts>, tokens: Tokens, limits: Limits) -> Handler {
     let throttle = Throttle::new(limits.messages_per_second_max);
-    let front = Arc::new(Front { queues, accounts, tokens, limits, throttle });
-    move |request| {
-        let front = front.clone();
-        Box::pin(async move { front.answer(request).await })
-    }
+    serve_api(Storage(Front { queues, base: Base::new(accounts, tokens), limits, throttle }))
 }
 
 struct Front {
     queues: Queues,
-    accounts: Arc<Accounts>,
-    tokens: Tokens,
+    base: Base<Properties>,
     limits: Limits,
     throttle: Throttle,
 }
 
 /// What operations need to know of the request beside their own arguments.
-struct Call {
-    address: Address,
-    access: Access,
-    version: String,
-    received_ms: u64,
-}
+struct Call(lazuli_azure::Call<ServiceGrant>);
 
-impl Call {
-    fn account(&self) -> &str {
-        &self.address.target.account
+impl Deref for Call {
+    type Target = lazuli_azure::Call<ServiceGrant>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
     }
 }
 
-impl Front {
-    async fn answer(&self, request: Request) -> Response {
-        let echo = Echo::of(&request);
-        let (received_ms, visitor) = (request.received_ms, Visitor::of(&request));
-        let mut account = None;
-        let (operation, result) = match self.admit(&request).await {
-            Ok((call, operation)) => {
-                account = Some(call.address.target.account.clone());
-                let Request { headers, body, .. } = request;
-                (Some(operation.name()), self.run(&call, operation, &headers, body).await)
-            }
-            Err(fault) => (None, Err(fault)),
-        };
-        let mut response = result.unwrap_or_else(|fault| {
-            if let Some(cause) = fault.cause() {
-                tracing::error!(request_id = echo.request_id, cause, "a request failed");
-            }
-            fault.response(&echo.request_id, &time_text(received_ms))
-        });
-        response.operation = operation;
-        let preflight = operation == Some(Operation::Preflight.name());
-        if let (Some(visitor), Some(account), false) = (visitor, account, preflight) {
-            response = service::greet(self, &account, &visitor, response).await;
-        }
-        echo.apply(response).with("server", "Lazuli")
+impl StorageService for Front {
+    const SERVICE: Service = Service::QUEUE;
+    const NO_SNIFF: bool = false;
+
+    type Resource = Resource;
+    type Operation = Operation;
+    type Code = Code;
+    type Grant = ServiceGrant;
+    type Call = Call;
+    type Properties = Properties;
+
+    fn base(&self) -> &Base<Properties> {
+        &self.base
     }
 
-    /// Everything that can be said of a request by its head: whom and what it means, and whether it may.
-    async fn admit(&self, request: &Request) -> Result<(Call, Operation)> {
-        let version = storage::version(&request.headers).map_err(|_| {
-            Fault::new(CommonCode::InvalidHeaderValue).detail("HeaderName", "x-ms-version")
-        })?;
-        let query = Query::parse(&request.query)?;
-        let address = Address::of(request, &self.accounts)?;
-        // Browsers ask beforehand whether they may ask, and sign only what they ask then.
-        let access = match request.method {
-            Method::OPTIONS => Access::Owner,
-            _ => access::of(self, request, &query, &address).await?,
-        };
-        let (resource, headers) = (address.resource.clone(), &request.headers);
-        let operation = Operation::parse(&request.method, headers, resource, &query, &self.limits)?;
-        access::check(&access, &operation)?;
-        if address.target.secondary && operation.writes() {
-            return Err(Fault::new(CommonCode::InsufficientAccountPermissions));
-        }
-        let (version, received_ms) = (version.to_owned(), request.received_ms);
-        Ok((Call { address, access, version, received_ms }, operation))
+    fn resource(&self, path: &str, _: &Request, _: &Query<'_>) -> Result<Resource> {
+        Resource::parse(path)
     }
 
-    async fn run(
+    async fn grant(&self, signature: &Signature<'_>, resource: &Resource) -> Result<ServiceGrant> {
+        // A queue's signature says nothing of the service itself.
+        let queue = resource.queue().ok_or(Refusal::WrongSignature)?;
+        let policy = front::policy_of(self, signature, queue).await?;
+        Ok(signature.check(service_sas::Resource::Queue(queue), policy.as_ref())?)
+    }
+
+    async fn policies(&self, account: &str, queue: &str) -> Result<Vec<StoredPolicy>> {
+        queues::policies(self, account, queue).await
+    }
+
+    fn operation(
         &self,
-        call: &Call,
-        operation: Operation,
-        headers: &HeaderMap,
-        body: Body,
-    ) -> Result<Response> {
-        if let (Some(queue), "o") = (call.address.resource.queue(), operation.granted_types()) {
-            self.throttle.admit(call, queue)?;
+        request: &Request,
+        resource: Resource,
+        query: &Query<'_>,
+    ) -> Result<Operation> {
+        Operation::parse(&request.method, &request.headers, resource, query, &self.limits)
+    }
+
+    fn name(operation: &Operation) -> &'static str {
+        operation.name()
+    }
+
+    fn writes(operation: &Operation) -> bool {
+        operation.writes()
+    }
+
+    async fn check(
+        &self,
+        call: &lazuli_azure::Call<ServiceGrant>,
+        operation: &Operation,
+    ) -> Result<()> {
+        match operation.need() {
+            Some(need) => call.access.check(need, operation.granted_types()).map_err(Fault::new),
+            // The operation itself checks that the request has a token.
+            None => Ok(()),
         }
-        let body = body.collect(self.limits.body_bytes_max).await?;
-        self.dispatch(call, operation, headers, &body).await
+    }
+
+    fn call(
+        &self,
+        shared: lazuli_azure::Call<ServiceGrant>,
+        _: &Operation,
+        _: &Request,
+        _: &Query<'_>,
+    ) -> Result<Call> {
+        Ok(Call(shared))
     }
 
     async fn dispatch(
         &self,
         call: &Call,
         operation: Operation,
-        headers: &HeaderMap,
-        body: &[u8],
+        request: &mut Request,
     ) -> Result<Response> {
+        if let Some(queue) = operation.throttled_queue() {
+            self.throttle.admit(call, queue)?;
+        }
+        let body = request.take_body().collect(self.limits.body_bytes_max).await?;
         match operation {
             Operation::ListQueues(query) => queues::list(self, call, query).await,
             Operation::GetServiceProperties => service::get_properties(self, call).await,
-            Operation::SetServiceProperties => service::set_properties(self, call, body).await,
-            Operation::GetServiceStats => service::stats(call),
-            Operation::GetUserDelegationKey => service::user_delegation_key(self, call, body),
-            Operation::Preflight => service::preflight(self, call, headers).await,
+            Operation::SetServiceProperties => service::set_properties(self, call, &body).await,
+            Operation::GetServiceStats => service::stats::<Self>(call),
+            Operation::GetUserDelegationKey => service::user_delegation_key(self, call, &body),
+            Operation::Preflight => service::preflight(self, call, &request.headers).await,
             Operation::CreateQueue { queue, metadata } => {
                 queues::create(self, call, &queue, metadata).await
             }
@@ -164,9 +157,9 @@ impl Front {
                 queues::set_metadata(self, call, &queue, metadata).await
             }
             Operation::GetQueueAcl { queue } => queues::get_acl(self, call, &queue).await,
-            Operation::SetQueueAcl { queue } => queues::set_acl(self, call, &queue, body).await,
+            Operation::SetQueueAcl { queue } => queues::set_acl(self, call, &queue, &body).await,
             Operation::PutMessage { queue, hidden_seconds, lives_seconds } => {
-                messages::put(self, call, &queue, hidden_seconds, lives_seconds, body).await
+                messages::put(self, call, &queue, hidden_seconds, lives_seconds, &body).await
             }
             Operation::GetMessages { queue, most, hidden_seconds } => {
                 messages::get(self, call, &queue, most, hidden_seconds).await
@@ -177,11 +170,23 @@ impl Front {
             Operation::ClearMessages { queue } => messages::clear(self, call, &queue).await,
             Operation::UpdateMessage { queue, id, receipt, hidden_seconds } => {
                 let settled = (id, receipt);
-                messages::update(self, call, &queue, settled, hidden_seconds, body).await
+                messages::update(self, call, &queue, settled, hidden_seconds, &body).await
             }
             Operation::DeleteMessage { queue, id, receipt } => {
                 messages::delete(self, call, &queue, id, receipt).await
             }
         }
+    }
+
+    fn xml(status: StatusCode, document: String) -> Response {
+        response::document(status, document)
+    }
+
+    async fn stored(&self, name: String) -> Result<Option<Bytes>> {
+        self.queues.service(&name).await.map_err(from_core)
+    }
+
+    async fn store(&self, name: String, document: Bytes) -> Result<()> {
+        self.queues.set_service(&name, document).await.map_err(from_core)
     }
 }

@@ -1,4 +1,4 @@
-//! What the Queue service takes. Each number is the service's own and can be raised by whoever mounts the front.
+//! What the Queue service takes. Each number is the service's own and can be raised by settings.
 
 /// The limits of the service. Plain data, so that settings can fill it in.
 #[derive(Clone, Debug)]

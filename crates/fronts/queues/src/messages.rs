@@ -1,10 +1,13 @@
 //! Operations on messages: put, get, peek, update, delete, clear.
 
-use lazuli_http::{Response, StatusCode};
+use bytes::Bytes;
+use lazuli_azure::storage_error::CommonCode;
+use lazuli_http::{Response, StatusCode, xml};
 use lazuli_shapes::queue::{MessageId, NewMessage, Receipt, Update};
 
-use crate::error::{Result, from_core};
-use crate::{Call, Front, message, response};
+use crate::error::{Fault, Result, from_core};
+use crate::limits::Limits;
+use crate::{Call, Front, response};
 
 const SECOND_MS: u64 = 1000;
 
@@ -17,7 +20,7 @@ pub(crate) async fn put(
     body: &[u8],
 ) -> Result<Response> {
     let new = NewMessage {
-        content: message::read(body, &front.limits)?,
+        content: read_message(body, &front.limits)?,
         hidden_ms: hidden_seconds * SECOND_MS,
         lives_ms: lives_seconds.map(|seconds| seconds * SECOND_MS),
     };
@@ -61,7 +64,7 @@ pub(crate) async fn update(
 ) -> Result<Response> {
     let content = match body.is_empty() {
         true => None,
-        false => Some(message::read(body, &front.limits)?),
+        false => Some(read_message(body, &front.limits)?),
     };
     let update = Update { hidden_ms: hidden_seconds * SECOND_MS, content };
     let hold = front.queues.update(call.account(), queue, id, receipt, update).await;
@@ -81,4 +84,64 @@ pub(crate) async fn delete(
     let deleted = front.queues.delete_message(call.account(), queue, id, receipt).await;
     deleted.map_err(from_core)?;
     Ok(Response::new(StatusCode::NO_CONTENT))
+}
+
+/// Reads a message. What it says is kept as it was sent, space and all.
+pub(crate) fn read_message(body: &[u8], limits: &Limits) -> Result<Bytes> {
+    let not_xml = || Fault::new(CommonCode::InvalidXmlDocument);
+    let mut root = xml::parse(body).map_err(|_| not_xml())?;
+    if root.name != "QueueMessage" {
+        return Err(not_xml());
+    }
+    let text = root.children.iter_mut().find(|child| child.name == "MessageText");
+    let text = text.ok_or_else(|| {
+        Fault::new(CommonCode::MissingRequiredXmlNode).detail("XmlNodeName", "MessageText")
+    })?;
+    let text = std::mem::take(&mut text.text);
+    if text.len() > limits.message_bytes_max {
+        return Err(Fault::new(CommonCode::RequestBodyTooLarge)
+            .detail("MaxLimit", limits.message_bytes_max.to_string()));
+    }
+    if !xml::can_carry(&text) {
+        return Err(not_xml());
+    }
+    Ok(text.into())
+}
+
+#[cfg(test)]
+mod message_tests {
+    use super::*;
+    use crate::error::Code;
+
+    fn read_text(body: &str) -> std::result::Result<String, Code> {
+        let limits = Limits { message_bytes_max: 8, ..Limits::default() };
+        let read = read_message(body.as_bytes(), &limits).map_err(|fault| fault.code)?;
+        Ok(String::from_utf8(read.to_vec()).unwrap())
+    }
+
+    #[test]
+    fn what_a_message_says_is_kept_as_it_was_sent() {
+        let text = |inner: &str| {
+            read_text(&format!("<QueueMessage><MessageText>{inner}</MessageText></QueueMessage>"))
+        };
+        assert_eq!(text(" a&lt;b\n ").as_deref(), Ok(" a<b\n "));
+        assert_eq!(text("").as_deref(), Ok(""));
+        assert_eq!(text("12345678").as_deref(), Ok("12345678"));
+        assert_eq!(text("123456789"), Err(Code::Common(CommonCode::RequestBodyTooLarge)));
+        let declared =
+            "\u{feff}<?xml version='1.0'?>\n<QueueMessage>\n <MessageText/>\n</QueueMessage>";
+        assert_eq!(read_text(declared).as_deref(), Ok(""));
+        assert_eq!(text("&#1;"), Err(Code::Common(CommonCode::InvalidXmlDocument)));
+        assert_eq!(text("<b/>").as_deref(), Ok(""));
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused() {
+        let invalid = Err(Code::Common(CommonCode::InvalidXmlDocument));
+        assert_eq!(read_text(""), invalid);
+        assert_eq!(read_text("hello"), invalid);
+        assert_eq!(read_text("<Message><MessageText>a</MessageText></Message>"), invalid);
+        let missing = Err(Code::Common(CommonCode::MissingRequiredXmlNode));
+        assert_eq!(read_text("<QueueMessage/>"), missing);
+    }
 }

@@ -1,7 +1,7 @@
 //! Operations on queues: list, create, delete, what is kept about them, and who may use them.
 
-use lazuli_http::acl::{self, StoredPolicy};
-use lazuli_http::storage_error::CommonCode;
+use lazuli_azure::acl::{self, StoredPolicy};
+use lazuli_azure::storage_error::CommonCode;
 use lazuli_http::{HeaderName, HeaderValue, Response, StatusCode};
 use lazuli_shapes::queue::{Created, Metadata};
 

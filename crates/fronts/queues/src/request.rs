@@ -1,18 +1,19 @@
 //! From the head of a request to one of the service's operations: a closed enum that `lib.rs` matches on.
 
-use lazuli_http::auth::access::Need;
-use lazuli_http::storage_error::CommonCode;
+use lazuli_azure::auth::access::Need;
+use lazuli_azure::storage;
+use lazuli_azure::storage_error::CommonCode;
 use lazuli_http::uri::Query;
-use lazuli_http::{HeaderMap, Method, storage};
+use lazuli_http::{HeaderMap, Method};
 use lazuli_shapes::queue::{MessageId, Metadata, Receipt};
 
 use crate::address::Resource;
+use crate::address::check_metadata;
 use crate::error::{Code, Fault, Result};
 use crate::limits::{
     HIDDEN_SECONDS_DEFAULT, LIVES_SECONDS_DEFAULT, Limits, METADATA_BYTES_MAX,
     VERSION_WITH_LONG_LIVES,
 };
-use crate::names::check_metadata;
 
 const METADATA_PREFIX: &str = "x-ms-meta-";
 
@@ -131,15 +132,23 @@ impl Operation {
         })
     }
 
+    /// The queue whose rate of messages the operation counts towards.
+    pub(crate) fn throttled_queue(&self) -> Option<&str> {
+        match self {
+            Self::PutMessage { queue, .. }
+            | Self::GetMessages { queue, .. }
+            | Self::PeekMessages { queue, .. }
+            | Self::UpdateMessage { queue, .. }
+            | Self::DeleteMessage { queue, .. } => Some(queue),
+            _ => None,
+        }
+    }
+
     /// As what a queue's own signature counts: the types of resource it stands for.
     pub(crate) fn granted_types(&self) -> &'static str {
         match self {
             Self::GetQueueMetadata { .. } => "c",
-            Self::PutMessage { .. }
-            | Self::GetMessages { .. }
-            | Self::PeekMessages { .. }
-            | Self::UpdateMessage { .. }
-            | Self::DeleteMessage { .. } => "o",
+            _ if self.throttled_queue().is_some() => "o",
             _ => "",
         }
     }
@@ -225,7 +234,7 @@ fn put(
             Some(in_range(lives, given, 1, longest)?)
         }
     };
-    // A message that would be gone before anybody sees it.
+    // A message that would expire before it is visible.
     if lives_seconds.is_some_and(|lives| hidden_seconds >= lives) {
         let most = lives_seconds.unwrap_or_default().saturating_sub(1);
         return Err(out_of_range(hidden, given, 0, most));

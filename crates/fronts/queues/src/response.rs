@@ -87,7 +87,7 @@ fn write_hold(out: &mut String, hold: &Hold) {
 
 fn text(message: &Message) -> Result<&str> {
     std::str::from_utf8(&message.content).map_err(|error| {
-        Fault::new(lazuli_http::storage_error::CommonCode::InternalError).because(error)
+        Fault::new(lazuli_azure::storage_error::CommonCode::InternalError).because(error)
     })
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn time(ms: u64) -> String {
 pub(crate) fn queues(call: &Call, query: &QueueQuery, most: usize, page: &QueuePage) -> Response {
     let mut out = String::from(HEAD);
     out.push_str("<EnumerationResults ServiceEndpoint=\"");
-    xml::write_text(&mut out, &call.address.target.base);
+    xml::write_text(&mut out, &call.target.base);
     out.push_str("/\">");
     xml::write(&mut out, "Prefix", &query.prefix);
     if let Some(marker) = &query.marker {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use lazuli_http::storage_error::CommonCode;
+use lazuli_azure::storage_error::CommonCode;
 
 use crate::Call;
 use crate::error::{Fault, Result};

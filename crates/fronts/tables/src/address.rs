@@ -1,19 +1,11 @@
-//! Whom and what a request is sent to: the account, and the resource behind it.
+//! What a request addresses behind its account, the service, a table, its entities or one entity, and the rules for names.
 
-use lazuli_http::Request;
-use lazuli_http::account::Target;
-use lazuli_http::auth::Accounts;
+use lazuli_azure::account::Target;
 use lazuli_http::uri::percent_decode;
 
 use crate::entity::{PARTITION_KEY, ROW_KEY};
-use crate::error::{Code, Fault, Result};
-
-/// Where a request was sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Address {
-    pub(crate) target: Target,
-    pub(crate) resource: Resource,
-}
+use crate::error::{Code, Common, Fault, Result};
+use crate::limits::{Limits, TABLE_NAME_LENGTHS};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Resource {
@@ -33,25 +25,16 @@ pub(crate) struct EntityKey {
     pub(crate) row_key: String,
 }
 
-impl Address {
-    pub(crate) fn of(request: &Request, accounts: &Accounts) -> Result<Self> {
-        let found = Target::of(request, accounts);
-        let (target, path) = found.ok_or_else(|| Fault::new(Code::InvalidUri))?;
-        Ok(Self { resource: Resource::parse(path)?, target })
-    }
-
-    /// The address of a request inside this one, which is to the same account: a path may name the account, by the same
-    /// way, or leave it out. No resource has a slash in it, so that one of another account is none of this one.
-    pub(crate) fn inside(&self, path: &str) -> Result<Self> {
-        let resource = match self.target.inside(path) {
-            Some(rest) => Resource::parse(rest)?,
-            None => Resource::parse(path).map_err(|_| Fault::new(Code::InvalidInput))?,
-        };
-        Ok(Self { resource, target: self.target.clone() })
-    }
-}
-
 impl Resource {
+    /// The resource of a request inside a batch, which is to the same account: a path may name the account, in the same
+    /// way, or leave it out. No resource has a slash in it, so a path of another account is never one of this account.
+    pub(crate) fn inside(target: &Target, path: &str) -> Result<Self> {
+        match target.inside(path) {
+            Some(rest) => Self::parse(rest),
+            None => Self::parse(path).map_err(|_| Fault::new(Common::InvalidInput)),
+        }
+    }
+
     /// The path behind the account, as it was sent. Some clients end it with a slash, which means nothing.
     pub(crate) fn parse(path: &str) -> Result<Self> {
         let path = path.strip_suffix('/').unwrap_or(path);
@@ -81,7 +64,7 @@ impl Resource {
         if arguments.is_empty() {
             return Ok(Self::Entities(name.to_owned()));
         }
-        let key = entity_key(name, arguments).ok_or_else(|| Fault::new(Code::InvalidInput))?;
+        let key = entity_key(name, arguments).ok_or_else(|| Fault::new(Common::InvalidInput))?;
         Ok(Self::Entity(key))
     }
 }
@@ -118,6 +101,52 @@ fn quoted(text: &str) -> Option<(String, &str)> {
             None => return Some((out, tail)),
         }
     }
+}
+
+/// Letters and digits, a letter first; `tables` is taken by the service itself.
+pub(crate) fn check_table(name: &str) -> Result<()> {
+    if !TABLE_NAME_LENGTHS.contains(&name.chars().count()) {
+        return Err(Fault::new(Code::OutOfRangeInput)
+            .say("The specified resource name length is not within the permissible limits."));
+    }
+    let letter_first = name.starts_with(|c: char| c.is_ascii_alphabetic());
+    let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if !letter_first || !plain || name.eq_ignore_ascii_case("tables") {
+        return Err(Fault::new(Common::InvalidResourceName));
+    }
+    Ok(())
+}
+
+/// Any text that is short enough and has none of the characters that addresses can't carry.
+pub(crate) fn check_key(name: &str, key: &str, limits: &Limits) -> Result<()> {
+    if utf16_units(key) > limits.key_units_max {
+        return Err(Fault::new(Code::KeyValueTooLarge));
+    }
+    let forbidden = |c: char| matches!(c, '/' | '\\' | '#' | '?') || c.is_control();
+    if key.contains(forbidden) {
+        return Err(Fault::new(Code::OutOfRangeInput)
+            .say(format!("The '{name}' parameter of value '{key}' is out of range.")));
+    }
+    Ok(())
+}
+
+/// How long the service says that a text is.
+pub(crate) fn utf16_units(text: &str) -> usize {
+    // Text is mostly ASCII, where every byte is one.
+    if text.is_ascii() { text.len() } else { text.encode_utf16().count() }
+}
+
+/// What programming languages take as an identifier.
+pub(crate) fn check_property(name: &str, limits: &Limits) -> Result<()> {
+    if utf16_units(name) > limits.property_name_units_max {
+        return Err(Fault::new(Code::PropertyNameTooLong));
+    }
+    let letter_first = name.starts_with(|c: char| c.is_alphabetic() || c == '_');
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c.is_alphanumeric();
+    if !letter_first || !name.chars().all(is_part) {
+        return Err(Fault::new(Code::PropertyNameInvalid));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -161,7 +190,53 @@ mod tests {
         assert_eq!(parse("abc(RowKey='ä,) c', PartitionKey='a''b')"), Ok(expected));
         assert_eq!(parse("abc(PartitionKey='',RowKey='')"), Ok(entity("abc", "", "")));
         for bad in ["abc('x')", "abc(PartitionKey='a')", "abc(PartitionKey='a',PartitionKey='b')"] {
-            assert_eq!(parse(bad), Err(Code::InvalidInput), "{bad}");
+            assert_eq!(parse(bad), Err(Common::InvalidInput.into()), "{bad}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod names_tests {
+    use super::*;
+
+    #[test]
+    fn table_names_follow_the_rules() {
+        for good in ["abc", "Abc123", &"a".repeat(63)] {
+            assert!(check_table(good).is_ok(), "{good}");
+        }
+        let code = |name: &str| check_table(name).unwrap_err().code;
+        for bad in ["", "ab", &"a".repeat(64)] {
+            assert_eq!(code(bad), Code::OutOfRangeInput, "{bad}");
+        }
+        for bad in ["1abc", "a-b", "a_b", "Tables", "tables", "äbc", "a b"] {
+            assert_eq!(code(bad), Common::InvalidResourceName.into(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn keys_are_short_and_can_stand_in_an_address() {
+        let limits = Limits::default();
+        let check = |key: &str| check_key("RowKey", key, &limits).map_err(|fault| fault.code);
+        for good in ["", " ", "a'b", "ä😀", "a%b+c&d", &"x".repeat(512)] {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+        assert_eq!(check(&"x".repeat(513)), Err(Code::KeyValueTooLarge));
+        assert_eq!(check(&"😀".repeat(257)), Err(Code::KeyValueTooLarge));
+        for bad in ["a/b", "a\\b", "a#b", "a?b", "a\tb", "a\u{7f}", "a\u{9f}"] {
+            assert_eq!(check(bad), Err(Code::OutOfRangeInput), "{bad}");
+        }
+    }
+
+    #[test]
+    fn property_names_are_identifiers() {
+        let limits = Limits::default();
+        let check = |name: &str| check_property(name, &limits).map_err(|fault| fault.code);
+        for good in ["A", "_a", "a1", "größe", &"x".repeat(255)] {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+        assert_eq!(check(&"x".repeat(256)), Err(Code::PropertyNameTooLong));
+        for bad in ["", "1a", "a-b", "a b", "a.b"] {
+            assert_eq!(check(bad), Err(Code::PropertyNameInvalid), "{bad}");
         }
     }
 }

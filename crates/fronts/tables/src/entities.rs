@@ -7,22 +7,22 @@ use std::sync::Arc;
 use bytes::Bytes;
 use lazuli_engine::{Error, Kind, Lsn};
 use lazuli_http::{Response, StatusCode};
-use lazuli_shapes::record::{Condition, Operation, Record};
+use lazuli_shapes::record::{Condition, Record, RecordWrite};
 
 use crate::address::EntityKey;
 use crate::entity::{Entity, merge};
-use crate::error::{Code, Fault, Result, Subject};
+use crate::error::{Common, Fault, Result, Subject, from_core, into_core};
 use crate::etag::{IfMatch, etag};
 use crate::limits::Limits;
 use crate::request::EntityWrite;
 use crate::tables::container;
-use crate::{Call, Front, entity_writer, response};
+use crate::{Call, Front, access, response};
 
 /// What is written where, on which condition, and what is answered afterwards.
 pub(crate) struct Change {
     pub(crate) key: EntityKey,
     condition: Condition,
-    operation: Operation,
+    operation: RecordWrite,
     answer: Answer,
 }
 
@@ -40,16 +40,16 @@ pub(crate) async fn get(
     select: Option<&[String]>,
 ) -> Result<Response> {
     // Queries find nothing outside of a granted range, and this is one by both keys.
-    if !call.access.holds(key) {
-        return Err(Fault::new(Code::ResourceNotFound));
+    if !access::holds(&call.access, key) {
+        return Err(Fault::new(Common::ResourceNotFound));
     }
     let found = front
         .records
-        .get(&container(&call.address.target.account, &key.table), &key.partition_key, &key.row_key)
+        .get(&container(&call.target.account, &key.table), &key.partition_key, &key.row_key)
         .await
-        .map_err(|error| Fault::from_core(&error, Subject::Entities))?;
-    let record = found.ok_or_else(|| Fault::new(Code::ResourceNotFound))?;
-    let body = entity_writer::entity(call, &key.table, &record, select)?;
+        .map_err(|error| from_core(&error, Subject::Entities))?;
+    let record = found.ok_or_else(|| Fault::new(Common::ResourceNotFound))?;
+    let body = response::entity(call, &key.table, &record, select)?;
     Ok(response::json(StatusCode::OK, call, body).with("etag", etag(record.version)))
 }
 
@@ -60,8 +60,8 @@ pub(crate) async fn write(
     body: &[u8],
 ) -> Result<Response> {
     let change = Change::of(write, body, &front.limits)?;
-    call.access.check_key(&change.key)?;
-    let table = container(&call.address.target.account, &change.key.table);
+    access::check_key(&call.access, &change.key)?;
+    let table = container(&call.target.account, &change.key.table);
     let steps = vec![change.step()];
     let written = front.records.write_all(&table, &change.key.partition_key, steps).await;
     change.answer(call, written.map_err(|error| refused(&error))?)
@@ -70,8 +70,8 @@ pub(crate) async fn write(
 /// What became of changes that were not made. An error that knows its place is about an entity, any other about the table.
 pub(crate) fn refused(error: &Error) -> Fault {
     match (error.kind(), error.position()) {
-        (Kind::NotFound, None) => Fault::from_core(error, Subject::Entities),
-        _ => Fault::from_core(error, Subject::Entity),
+        (Kind::NotFound, None) => from_core(error, Subject::Entities),
+        _ => from_core(error, Subject::Entity),
     }
 }
 
@@ -80,7 +80,7 @@ impl Change {
         match write {
             EntityWrite::Insert { table } => Self::insert(table, body, limits),
             EntityWrite::Replace { key, if_match } => Ok(Self {
-                operation: Operation::Put(payload(&key, body, limits)?),
+                operation: RecordWrite::Put(payload(&key, body, limits)?),
                 condition: condition(if_match),
                 answer: Answer::Written,
                 key,
@@ -92,7 +92,7 @@ impl Change {
                 key,
             }),
             EntityWrite::Delete { key, if_match } => Ok(Self {
-                operation: Operation::Delete,
+                operation: RecordWrite::Delete,
                 condition: condition(Some(if_match)),
                 answer: Answer::Deleted,
                 key,
@@ -108,13 +108,13 @@ impl Change {
         Ok(Self {
             key: EntityKey { table, partition_key, row_key },
             condition: Condition::Absent,
-            operation: Operation::Put(payload.clone()),
+            operation: RecordWrite::Put(payload.clone()),
             answer: Answer::Created(payload),
         })
     }
 
     /// As the shape takes it.
-    pub(crate) fn step(&self) -> (String, Condition, Operation) {
+    pub(crate) fn step(&self) -> (String, Condition, RecordWrite) {
         (self.key.row_key.clone(), self.condition, self.operation.clone())
     }
 
@@ -136,7 +136,7 @@ impl Change {
             time: version,
             payload,
         };
-        let entity = || entity_writer::entity(call, &table, &record, None);
+        let entity = || response::entity(call, &table, &record, None);
         Ok(response::created(call, &link, entity)?.with("etag", etag(version)))
     }
 }
@@ -150,16 +150,14 @@ fn condition(if_match: Option<IfMatch>) -> Condition {
 }
 
 /// Merge, and insert or merge: properties that are not sent stay as they are.
-fn merged(key: &EntityKey, body: &[u8], limits: &Limits) -> Result<Operation> {
+fn merged(key: &EntityKey, body: &[u8], limits: &Limits) -> Result<RecordWrite> {
     let (sent, limits) = (payload(key, body, limits)?, limits.clone());
     let EntityKey { partition_key, row_key, .. } = key.clone();
     let change = move |stored: Option<&Bytes>| match stored {
         None => Ok(sent.clone()),
-        Some(stored) => {
-            merge(stored, &sent, &partition_key, &row_key, &limits).map_err(Fault::into_core)
-        }
+        Some(stored) => merge(stored, &sent, &partition_key, &row_key, &limits).map_err(into_core),
     };
-    Ok(Operation::Update(Arc::new(change)))
+    Ok(RecordWrite::Update(Arc::new(change)))
 }
 
 /// The stored form of the entity in the body. The keys are those of the address; in the body they must be the same or
@@ -168,7 +166,7 @@ fn payload(key: &EntityKey, body: &[u8], limits: &Limits) -> Result<Bytes> {
     let entity = Entity::parse(body, limits)?;
     let same = |sent: &Option<_>, addressed: &str| sent.as_deref().is_none_or(|k| k == addressed);
     if !same(&entity.partition_key, &key.partition_key) || !same(&entity.row_key, &key.row_key) {
-        return Err(Fault::new(Code::InvalidInput)
+        return Err(Fault::new(Common::InvalidInput)
             .say("The keys in the body differ from those in the address."));
     }
     entity.encode(&key.partition_key, &key.row_key, limits)

@@ -7,11 +7,11 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use lazuli_http::odata::{Guid, Value, read_entity};
+use lazuli_azure::odata::{Guid, Value, read_entity};
 
-use crate::error::{Code, Fault, Result};
+use crate::address::{check_key, check_property, utf16_units};
+use crate::error::{Code, Common, Fault, Result, from_json};
 use crate::limits::Limits;
-use crate::names::{check_key, check_property, utf16_units};
 
 pub(crate) const PARTITION_KEY: &str = "PartitionKey";
 pub(crate) const ROW_KEY: &str = "RowKey";
@@ -42,7 +42,7 @@ impl<'a> Entity<'a> {
     /// so one from the client is dropped.
     pub(crate) fn parse(json: &'a [u8], limits: &Limits) -> Result<Self> {
         let mut entity = Self { partition_key: None, row_key: None, properties: Vec::new() };
-        for (name, value) in read_entity(json)? {
+        for (name, value) in read_entity(json).map_err(from_json)? {
             match name.as_ref() {
                 PARTITION_KEY => entity.partition_key = Some(key(PARTITION_KEY, value, limits)?),
                 ROW_KEY => entity.row_key = Some(key(ROW_KEY, value, limits)?),
@@ -122,7 +122,7 @@ fn encode_checked(
 
 fn key<'a>(name: &str, value: Value<'a>, limits: &Limits) -> Result<Cow<'a, str>> {
     let Value::String(key) = value else {
-        return Err(Fault::new(Code::InvalidInput).say(format!("The '{name}' must be a string.")));
+        return Err(Fault::new(Common::InvalidInput).say(format!("The '{name}' must be a string.")));
     };
     check_key(name, &key, limits)?;
     Ok(key)
@@ -191,7 +191,7 @@ pub(crate) struct Damaged;
 
 impl From<Damaged> for Fault {
     fn from(Damaged: Damaged) -> Self {
-        Fault::new(Code::InternalError).because("a stored entity can't be read")
+        Fault::new(Common::InternalError).because("a stored entity can't be read")
     }
 }
 

@@ -6,7 +6,7 @@
 use lazuli_engine::Lsn;
 use lazuli_http::date::{ISO8601_BYTES_MAX, TICKS_PER_MILLI, iso8601_seven, parse_iso8601};
 
-use crate::error::{Code, Fault, Result};
+use crate::error::{Common, Fault, Result};
 
 /// The condition of an `If-Match` header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl IfMatch {
         }
         let quoted = text.strip_prefix("W/\"").and_then(|text| text.strip_suffix('"'));
         let Some(inner) = quoted else {
-            return Err(Fault::new(Code::InvalidInput).say("The etag value is not valid."));
+            return Err(Fault::new(Common::InvalidInput).say("The etag value is not valid."));
         };
         Ok(Self::Version(version(inner).unwrap_or(NO_VERSION)))
     }
@@ -118,7 +118,7 @@ mod tests {
             assert_eq!(IfMatch::parse(foreign), Ok(IfMatch::Version(NO_VERSION)), "{foreign}");
         }
         for bad in ["", "W/", "W/\"", "\"", "abc", "W/\"abc", "\"0x8D\"", "\"\""] {
-            assert_eq!(IfMatch::parse(bad).unwrap_err().code, Code::InvalidInput, "{bad}");
+            assert_eq!(IfMatch::parse(bad).unwrap_err().code, Common::InvalidInput.into(), "{bad}");
         }
     }
 }

@@ -1,176 +1,169 @@
 //! The Azure Tables front: the service's protocol on the record shape.
 //!
-//! One request: `Address` and `Operation::parse` say whom and what it means, the one `match` below calls the operation,
-//! the operation makes one call of the shape, `response` or `error` writes the answer. `operations.toml` lists every
-//! operation of the service and whether it is done.
+//! One request: `Resource::parse` and `Operation::parse` say what is addressed and what is asked for, the one `match` below
+//! calls the operation, the operation makes one call of the shape, `response` or `error` writes the response. The steps
+//! around these are those of every storage front (`lazuli_azure::front`). `operations.toml` lists every operation of the
+//! service and whether it is done.
 
 mod access;
 mod address;
 mod entities;
 mod entity;
-mod entity_writer;
 mod error;
 mod etag;
 mod filter;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 pub mod limits;
-mod names;
 mod query;
 mod request;
 mod response;
-mod service;
 mod tables;
 mod token;
 mod transaction;
 
-use std::pin::Pin;
+use std::ops::Deref;
 use std::sync::Arc;
 
-use lazuli_http::auth::Accounts;
-use lazuli_http::auth::bearer::Tokens;
-use lazuli_http::service::Visitor;
-use lazuli_http::storage::{self, Echo, time_text};
+use bytes::Bytes;
+use lazuli_azure::acl::StoredPolicy;
+use lazuli_azure::auth::Accounts;
+use lazuli_azure::auth::access::{Service, Signature};
+use lazuli_azure::auth::bearer::Tokens;
+use lazuli_azure::auth::table_sas::TableGrant;
+use lazuli_azure::front::{self, Base, Storage, StorageService};
+use lazuli_azure::odata::ErrorFormat;
+use lazuli_azure::properties::Properties;
+use lazuli_azure::service;
 use lazuli_http::uri::Query;
-use lazuli_http::{Body, HeaderMap, HeaderValue, Method, Request, Response};
+use lazuli_http::{Handler, HeaderValue, Request, Response, serve_api};
 use lazuli_shapes::record::Records;
 
-use access::Access;
-use address::Address;
-use error::{Code, ErrorFormat, Fault, Result};
+use address::Resource;
+use error::{Code, Result, Subject, from_core};
 pub use limits::Limits;
 pub use request::MAP_HEADER;
 use request::{Head, Operation, Wishes};
 
-/// An answer that is on its way.
-pub type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
-
 /// The container that a table of this name is; none if no table can have the name.
 pub fn container_of(account: &str, table: &str) -> Option<String> {
-    names::check_table(table).is_ok().then(|| tables::container(account, table))
+    address::check_table(table).is_ok().then(|| tables::container(account, table))
 }
 
-/// What a listener of the Table service calls for each request.
+/// The handler of the Table service.
 pub fn handler(
     records: Records,
     accounts: Arc<Accounts>,
     tokens: Tokens,
     limits: Limits,
-) -> impl Fn(Request) -> Answer + Clone + Send + Sync + 'static {
-    let front = Arc::new(Front { records, accounts, tokens, limits });
-    move |request| {
-        let front = front.clone();
-        Box::pin(async move { front.answer(request).await })
-    }
+) -> Handler {
+    serve_api(Storage(Front { records, base: Base::new(accounts, tokens), limits }))
 }
 
 struct Front {
     records: Records,
-    accounts: Arc<Accounts>,
-    tokens: Tokens,
+    base: Base<Properties>,
     limits: Limits,
 }
 
 /// What operations need to know of the request beside their own arguments.
 #[derive(Clone)]
 struct Call {
-    address: Address,
-    access: Access,
+    shared: lazuli_azure::Call<TableGrant>,
     wishes: Wishes,
-    /// The request's name, as errors repeat it.
-    request_id: Arc<str>,
-    /// The number of a request inside of a batch, by which its answer is known.
+    /// The number of a request inside a batch; its response has the same.
     content_id: Option<HeaderValue>,
-    received_ms: u64,
 }
 
-impl Call {
-    /// When the request came, as errors say it.
-    fn time(&self) -> String {
-        time_text(self.received_ms)
+impl Deref for Call {
+    type Target = lazuli_azure::Call<TableGrant>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.shared
     }
 }
 
-impl Front {
-    async fn answer(&self, mut request: Request) -> Response {
-        let echo = Echo::of(&request);
-        let visitor = Visitor::of(&request);
-        let mut account = None;
-        let (operation, result) = match self.admit(&request).await {
-            Ok((call, operation)) => {
-                account = Some(call.address.target.account.clone());
-                let body = std::mem::replace(&mut request.body, Body::empty());
-                let name = operation.name();
-                (Some(name), self.run(&call, operation, &request.headers, body).await)
-            }
-            Err(fault) => (None, Err(fault)),
-        };
-        let mut response = result.unwrap_or_else(|fault| {
-            if let Some(cause) = fault.cause() {
-                tracing::error!(request_id = echo.request_id, cause, "a request failed");
-            }
-            let time = time_text(request.received_ms);
-            fault.response(error_format(&request), &echo.request_id, &time)
-        });
-        response.operation = operation;
-        let preflight = operation == Some(Operation::Preflight.name());
-        if let (Some(visitor), Some(account), false) = (visitor, account, preflight) {
-            response = service::greet(self, &account, &visitor, response).await;
-        }
-        echo.apply(response).with("server", "Lazuli").with("x-content-type-options", "nosniff")
+impl StorageService for Front {
+    const SERVICE: Service = Service::TABLE;
+
+    type Resource = Resource;
+    type Operation = Operation;
+    type Code = Code;
+    type Grant = TableGrant;
+    type Call = Call;
+    type Properties = Properties;
+
+    fn base(&self) -> &Base<Properties> {
+        &self.base
     }
 
-    /// Everything that can be said of a request by its head: whom and what it means, and whether it may.
-    async fn admit(&self, request: &Request) -> Result<(Call, Operation)> {
-        storage::version(&request.headers).map_err(|_| Fault::new(Code::InvalidHeaderValue))?;
-        let query = Query::parse(&request.query)?;
-        let address = Address::of(request, &self.accounts)?;
-        // Browsers ask beforehand whether they may ask, and sign only what they ask then.
-        let access = match request.method {
-            Method::OPTIONS => Access::Owner,
-            _ => Access::of(self, request, &query, &address).await?,
-        };
-        let resource = address.resource.clone();
-        let head = Head { method: &request.method, headers: &request.headers };
-        let operation = Operation::parse(head, resource, &query, &self.limits)?;
-        access.check(&operation)?;
-        if address.target.secondary && operation.writes() {
-            return Err(Fault::new(Code::InsufficientAccountPermissions));
-        }
+    fn resource(&self, path: &str, _: &Request, _: &Query<'_>) -> Result<Resource> {
+        Resource::parse(path)
+    }
+
+    async fn grant(&self, signature: &Signature<'_>, _: &Resource) -> Result<TableGrant> {
+        let table = signature.table().unwrap_or_default();
+        let policy = front::policy_of(self, signature, table).await?;
+        Ok(signature.check_table(policy.as_ref())?)
+    }
+
+    async fn policies(&self, account: &str, table: &str) -> Result<Vec<StoredPolicy>> {
+        tables::policies(self, account, table).await
+    }
+
+    fn operation(
+        &self,
+        request: &Request,
+        resource: Resource,
+        query: &Query<'_>,
+    ) -> Result<Operation> {
+        Operation::parse(Head::of(request), resource, query, &self.limits)
+    }
+
+    fn name(operation: &Operation) -> &'static str {
+        operation.name()
+    }
+
+    fn writes(operation: &Operation) -> bool {
+        operation.writes()
+    }
+
+    async fn check(
+        &self,
+        call: &lazuli_azure::Call<TableGrant>,
+        operation: &Operation,
+    ) -> Result<()> {
+        access::check(&call.access, operation)
+    }
+
+    fn call(
+        &self,
+        shared: lazuli_azure::Call<TableGrant>,
+        operation: &Operation,
+        request: &Request,
+        query: &Query<'_>,
+    ) -> Result<Call> {
         let wishes = match operation.is_json() {
-            true => Wishes::of(head, &query)?,
+            true => Wishes::of(Head::of(request), query)?,
             false => Wishes::NONE,
         };
-        let (request_id, received_ms) = (request.id.to_string().into(), request.received_ms);
-        let call = Call { address, access, wishes, request_id, content_id: None, received_ms };
-        Ok((call, operation))
-    }
-
-    async fn run(
-        &self,
-        call: &Call,
-        operation: Operation,
-        headers: &HeaderMap,
-        body: Body,
-    ) -> Result<Response> {
-        let bytes_max = match operation {
-            Operation::EntityGroupTransaction { .. } => self.limits.transaction_bytes_max,
-            _ => self.limits.body_bytes_max,
-        };
-        let body = body.collect(bytes_max).await?;
-        self.dispatch(call, operation, headers, &body).await
+        Ok(Call { shared, wishes, content_id: None })
     }
 
     async fn dispatch(
         &self,
         call: &Call,
         operation: Operation,
-        headers: &HeaderMap,
-        body: &[u8],
+        request: &mut Request,
     ) -> Result<Response> {
+        let bytes_max = match operation {
+            Operation::EntityGroupTransaction { .. } => self.limits.transaction_bytes_max,
+            _ => self.limits.body_bytes_max,
+        };
+        let body = request.take_body().collect(bytes_max).await?;
         match operation {
             Operation::QueryTables(query) => tables::query(self, call, query).await,
-            Operation::CreateTable { kind } => tables::create(self, call, kind, body).await,
+            Operation::CreateTable { kind } => tables::create(self, call, kind, &body).await,
             Operation::GetTable { table } => tables::get(self, call, &table).await,
             Operation::DeleteTable { table } => tables::delete(self, call, &table).await,
             Operation::GetEntity { key, select } => {
@@ -179,25 +172,37 @@ impl Front {
             Operation::QueryEntities { table, query } => {
                 query::query(self, call, &table, query).await
             }
-            Operation::WriteEntity(write) => entities::write(self, call, write, body).await,
+            Operation::WriteEntity(write) => entities::write(self, call, write, &body).await,
             Operation::EntityGroupTransaction { boundary } => {
-                transaction::run(self, call, &boundary, body).await
+                transaction::run(self, call, &boundary, &body).await
             }
             Operation::GetTableAcl { table } => tables::get_acl(self, call, &table).await,
-            Operation::SetTableAcl { table } => tables::set_acl(self, call, &table, body).await,
+            Operation::SetTableAcl { table } => tables::set_acl(self, call, &table, &body).await,
             Operation::GetServiceProperties => service::get_properties(self, call).await,
-            Operation::SetServiceProperties => service::set_properties(self, call, body).await,
-            Operation::GetServiceStats => service::stats(call),
-            Operation::Preflight => service::preflight(self, call, headers).await,
+            Operation::SetServiceProperties => service::set_properties(self, call, &body).await,
+            Operation::GetServiceStats => service::stats::<Self>(call),
+            Operation::Preflight => service::preflight(self, call, &request.headers).await,
         }
     }
-}
 
-/// What a refusal of this request looks like. Operations on components answer in XML, so there it is what a client gets
-/// that asks for nothing.
-fn error_format(request: &Request) -> ErrorFormat {
-    let query = Query::parse(&request.query).unwrap_or_default();
-    let head = Head { method: &request.method, headers: &request.headers };
-    let usual = if query.get("comp").is_some() { ErrorFormat::Xml } else { ErrorFormat::Json };
-    head.accept(&query).and_then(ErrorFormat::parse).unwrap_or(usual)
+    /// Operations on components answer in XML, so there it is what a client gets that asks for nothing.
+    fn error_format(request: &Request) -> ErrorFormat {
+        let query = Query::parse(&request.query).unwrap_or_default();
+        let usual = match query.get("comp") {
+            Some(_) => ErrorFormat::ODataXml,
+            None => ErrorFormat::ODataJson,
+        };
+        let accept = Head::of(request).accept(&query);
+        accept.and_then(ErrorFormat::parse_odata).unwrap_or(usual)
+    }
+
+    async fn stored(&self, name: String) -> Result<Option<Bytes>> {
+        let stored = self.records.service(&name).await;
+        stored.map_err(|error| from_core(&error, Subject::Table))
+    }
+
+    async fn store(&self, name: String, document: Bytes) -> Result<()> {
+        let kept = self.records.set_service(&name, document).await;
+        kept.map_err(|error| from_core(&error, Subject::Table))
+    }
 }

@@ -1,4 +1,4 @@
-//! What the Table service takes. Each number is the service's own and can be raised by whoever mounts the front.
+//! What the Table service takes. Each number is the service's own and can be raised by settings.
 
 use std::time::Duration;
 

@@ -8,12 +8,12 @@ use lazuli_http::{Response, StatusCode};
 use lazuli_shapes::record::{Filter as Keep, Query, RecordPage, RecordRange, RecordRef, Records};
 
 use crate::entity::Properties;
-use crate::entity_writer::{EntityWriter, entities_bytes};
-use crate::error::{Fault, Result, Subject};
+use crate::error::{Result, Subject, from_core};
 use crate::filter::{Filter, Plan};
 use crate::request::EntityQuery;
+use crate::response::{EntityWriter, entities_bytes};
 use crate::tables::container;
-use crate::{Call, Front, response, token};
+use crate::{Call, Front, access, response, token};
 
 pub(crate) async fn query(
     front: &Front,
@@ -22,9 +22,9 @@ pub(crate) async fn query(
     query: EntityQuery,
 ) -> Result<Response> {
     let (limits, began) = (&front.limits, Instant::now());
-    let name = container(&call.address.target.account, table);
+    let name = container(&call.target.account, table);
     let most = query.top.unwrap_or(limits.page_items_max);
-    let filter = call.access.narrow(query.filter);
+    let filter = access::narrow(&call.access, query.filter);
     let plan = match most {
         0 => Plan::Nothing,
         _ => Plan::of(filter.as_ref()),
@@ -39,7 +39,7 @@ pub(crate) async fn query(
         let after = next.take();
         let page = page(&front.records, &name, &plan, keep.clone(), limit, after)
             .await
-            .map_err(|error| Fault::from_core(&error, Subject::Entities))?;
+            .map_err(|error| from_core(&error, Subject::Entities))?;
         body.reserve(entities_bytes(&page.records));
         for record in page.records {
             if found > 0 {

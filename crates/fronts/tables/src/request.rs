@@ -1,18 +1,18 @@
 //! From the head of a request to one of the service's operations: a closed enum that `lib.rs` matches on.
 
+use lazuli_azure::auth::access::Need;
+use lazuli_azure::odata::Metadata;
 use lazuli_engine::MapKind;
 use lazuli_http::multipart;
-use lazuli_http::odata::Metadata;
 use lazuli_http::uri::Query;
-use lazuli_http::{HeaderMap, Method};
+use lazuli_http::{HeaderMap, Method, Request};
 
-use crate::access::Need;
 use crate::address::{EntityKey, Resource};
-use crate::error::{Code, Fault, Result};
+use crate::address::{check_key, check_table};
+use crate::error::{Code, Common, Fault, Result};
 use crate::etag::IfMatch;
 use crate::filter::{BadFilter, Filter};
 use crate::limits::{Limits, SELECT_NAMES_MAX};
-use crate::names::{check_key, check_table};
 use crate::token;
 
 /// The header by which a client asks for a table with hashed keys (T6).
@@ -26,6 +26,10 @@ pub(crate) struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
+    pub(crate) fn of(request: &'a Request) -> Self {
+        Self { method: &request.method, headers: &request.headers }
+    }
+
     fn header(self, name: &str) -> Option<&'a str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
@@ -134,7 +138,8 @@ impl Operation {
             }
             ("POST", Resource::Batch, None) => {
                 let content_type = head.header("content-type").unwrap_or_default();
-                let boundary = multipart::boundary(content_type)?.to_owned();
+                let boundary = multipart::boundary(content_type);
+                let boundary = boundary.map_err(|_| Fault::new(Common::InvalidInput))?.to_owned();
                 Ok(Self::EntityGroupTransaction { boundary })
             }
             ("GET", Resource::Tables, None) => Ok(Self::QueryTables(table_query(query, limits)?)),
@@ -151,7 +156,7 @@ impl Operation {
             }
             (method, Resource::Entity(key), None) => entity(head, method, key, query, limits),
             (_, Resource::Service, None) => Err(Fault::new(Code::InvalidUri)),
-            (_, _, Some(_)) => Err(Fault::new(Code::InvalidInput)),
+            (_, _, Some(_)) => Err(Fault::new(Common::InvalidInput)),
             _ => Err(Fault::new(Code::MethodNotAllowed)),
         }
     }
@@ -261,7 +266,7 @@ fn kind(head: Head<'_>) -> Result<MapKind> {
     match head.header(MAP_HEADER) {
         None | Some("range") => Ok(MapKind::Range),
         Some("hash") => Ok(MapKind::Hash),
-        Some(_) => Err(Fault::new(Code::InvalidHeaderValue)),
+        Some(_) => Err(Fault::new(Common::InvalidHeaderValue)),
     }
 }
 
@@ -291,7 +296,7 @@ fn entity(
         ("PUT", if_match) => EntityWrite::Replace { key, if_match },
         ("MERGE" | "PATCH", if_match) => EntityWrite::Merge { key, if_match },
         ("DELETE", Some(if_match)) => EntityWrite::Delete { key, if_match },
-        ("DELETE", None) => return Err(Fault::new(Code::MissingRequiredHeader)),
+        ("DELETE", None) => return Err(Fault::new(Common::MissingRequiredHeader)),
         _ => return Err(Fault::new(Code::MethodNotAllowed)),
     };
     Ok(Operation::WriteEntity(write))
@@ -327,7 +332,7 @@ fn filter(query: &Query<'_>) -> Result<Option<Filter>> {
     };
     match Filter::parse(text) {
         Ok(filter) => Ok(Some(filter)),
-        Err(BadFilter(why)) => Err(Fault::new(Code::InvalidInput)
+        Err(BadFilter(why)) => Err(Fault::new(Common::InvalidInput)
             .say(format!("The query condition specified in the request is invalid: {why}."))),
     }
 }
@@ -337,7 +342,7 @@ fn top(query: &Query<'_>, limits: &Limits) -> Result<Option<usize>> {
     let Some(text) = query.get("$top") else { return Ok(None) };
     match text.trim().parse() {
         Ok(top) if (0..=limits.page_items_max).contains(&top) => Ok(Some(top)),
-        _ => Err(Fault::new(Code::InvalidInput)),
+        _ => Err(Fault::new(Common::InvalidInput)),
     }
 }
 
@@ -349,7 +354,7 @@ fn select(query: &Query<'_>) -> Result<Option<Vec<String>>> {
     }
     let names: Vec<_> = text.split(',').map(|name| name.trim().to_owned()).collect();
     if names.len() > SELECT_NAMES_MAX || names.iter().any(String::is_empty) {
-        return Err(Fault::new(Code::InvalidInput));
+        return Err(Fault::new(Common::InvalidInput));
     }
     Ok(Some(names))
 }

@@ -1,12 +1,12 @@
 //! Operations on tables: query, create, get, delete, and who may use them.
 
+use lazuli_azure::acl::{self, StoredPolicy};
+use lazuli_azure::odata::{Value, read_entity};
 use lazuli_engine::MapKind;
-use lazuli_http::acl::{self, StoredPolicy};
-use lazuli_http::odata::{Value, read_entity};
 use lazuli_http::{Response, StatusCode};
 
-use crate::error::{Code, Fault, Result, Subject};
-use crate::names::check_table;
+use crate::address::check_table;
+use crate::error::{Code, Common, Fault, Result, Subject, from_core, from_json};
 use crate::request::TableQuery;
 use crate::{Call, Front, response, token};
 
@@ -27,7 +27,7 @@ pub(crate) fn container(account: &str, table: &str) -> String {
 }
 
 pub(crate) async fn query(front: &Front, call: &Call, query: TableQuery) -> Result<Response> {
-    let prefix = prefix(&call.address.target.account);
+    let prefix = prefix(&call.target.account);
     let most = query.top.unwrap_or(front.limits.page_items_max);
     let mut body = response::begin_list(call, "Tables");
     let mut after = query.after.map(|table| format!("{prefix}{table}"));
@@ -39,7 +39,7 @@ pub(crate) async fn query(front: &Front, call: &Call, query: TableQuery) -> Resu
             .records
             .list(&prefix, after.as_deref(), asked)
             .await
-            .map_err(|error| Fault::from_core(&error, Subject::Table))?;
+            .map_err(|error| from_core(&error, Subject::Table))?;
         let is_last = listed.len() < asked;
         for (name, title) in listed {
             if found == most || seen == front.limits.scan_entities_max {
@@ -80,7 +80,7 @@ pub(crate) async fn create(
     kind: MapKind,
     body: &[u8],
 ) -> Result<Response> {
-    let members = read_entity(body)?;
+    let members = read_entity(body).map_err(from_json)?;
     let name = members.iter().find(|(name, _)| name == TABLE_NAME).map(|(_, value)| value);
     let Some(Value::String(table)) = name else {
         return Err(Fault::new(Code::PropertiesNeedValue));
@@ -88,9 +88,9 @@ pub(crate) async fn create(
     check_table(table)?;
     front
         .records
-        .create(&container(&call.address.target.account, table), table, kind)
+        .create(&container(&call.target.account, table), table, kind)
         .await
-        .map_err(|error| Fault::from_core(&error, Subject::Table))?;
+        .map_err(|error| from_core(&error, Subject::Table))?;
     response::created(call, &response::table_link(table), || Ok(response::table(call, table)))
 }
 
@@ -98,9 +98,9 @@ pub(crate) async fn get(front: &Front, call: &Call, table: &str) -> Result<Respo
     check_table(table)?;
     let title = front
         .records
-        .title(&container(&call.address.target.account, table))
+        .title(&container(&call.target.account, table))
         .await
-        .map_err(|error| Fault::from_core(&error, Subject::Table))?;
+        .map_err(|error| from_core(&error, Subject::Table))?;
     Ok(response::json(StatusCode::OK, call, response::table(call, &title)))
 }
 
@@ -108,9 +108,9 @@ pub(crate) async fn delete(front: &Front, call: &Call, table: &str) -> Result<Re
     check_table(table)?;
     front
         .records
-        .remove(&container(&call.address.target.account, table))
+        .remove(&container(&call.target.account, table))
         .await
-        .map_err(|error| Fault::from_core(&error, Subject::Table))?;
+        .map_err(|error| from_core(&error, Subject::Table))?;
     Ok(Response::new(StatusCode::NO_CONTENT))
 }
 
@@ -124,13 +124,13 @@ pub(crate) async fn policies(
         .records
         .attribute(&container(account, table), ACL)
         .await
-        .map_err(|error| Fault::from_core(&error, Subject::Entities))?;
+        .map_err(|error| from_core(&error, Subject::Entities))?;
     acl::read(stored.unwrap_or_default().as_bytes(), PERMISSIONS)
-        .map_err(|_| Fault::new(Code::InternalError).because("stored policies can't be read"))
+        .map_err(|_| Fault::new(Common::InternalError).because("stored policies can't be read"))
 }
 
 pub(crate) async fn get_acl(front: &Front, call: &Call, table: &str) -> Result<Response> {
-    let policies = policies(front, &call.address.target.account, table).await?;
+    let policies = policies(front, &call.target.account, table).await?;
     Ok(response::xml(StatusCode::OK, acl::write(&policies)))
 }
 
@@ -144,8 +144,8 @@ pub(crate) async fn set_acl(
     let text = (!policies.is_empty()).then(|| acl::write(&policies));
     front
         .records
-        .set_attribute(&container(&call.address.target.account, table), ACL, text.as_deref())
+        .set_attribute(&container(&call.target.account, table), ACL, text.as_deref())
         .await
-        .map_err(|error| Fault::from_core(&error, Subject::Entities))?;
+        .map_err(|error| from_core(&error, Subject::Entities))?;
     Ok(Response::new(StatusCode::NO_CONTENT))
 }

@@ -6,16 +6,18 @@
 
 use std::collections::BTreeSet;
 
+use lazuli_azure::odata::ErrorFormat;
 use lazuli_http::multipart::{self, MultipartError, Part};
 use lazuli_http::uri::Query;
 use lazuli_http::{HeaderValue, Response, StatusCode};
 
+use crate::address::Resource;
 use crate::entities::{self, Change};
-use crate::error::{Code, ErrorFormat, Fault, Result};
+use crate::error::{Code, Common, Fault, Result};
 use crate::limits::Limits;
 use crate::request::{Head, Operation, Wishes};
 use crate::tables::container;
-use crate::{Call, Front, query};
+use crate::{Call, Front, access, query};
 
 /// What an answer that brings nothing along takes, by and large.
 const ANSWER_BYTES: usize = 512;
@@ -29,7 +31,7 @@ pub(crate) async fn run(
     body: &[u8],
 ) -> Result<Response> {
     let parts = multipart::parts(body, boundary, 1)?;
-    let [part] = parts.as_slice() else { return Err(Fault::new(Code::InvalidInput)) };
+    let [part] = parts.as_slice() else { return Err(Fault::new(Common::InvalidInput)) };
     match multipart::boundary(part.header("content-type").unwrap_or_default()) {
         Ok(boundary) => {
             let made = change_set(front, call, boundary, part.body).await;
@@ -57,8 +59,8 @@ async fn change_set(
     body: &[u8],
 ) -> Result<Vec<Response>> {
     let changes = changes(&front.limits, call, boundary, body)?;
-    let Some((_, first)) = changes.first() else { return Err(Fault::new(Code::InvalidInput)) };
-    let table = container(&call.address.target.account, &first.key.table);
+    let Some((_, first)) = changes.first() else { return Err(Fault::new(Common::InvalidInput)) };
+    let table = container(&call.target.account, &first.key.table);
     let partition_key = first.key.partition_key.clone();
     let steps = changes.iter().map(|(_, change)| change.step()).collect();
     let version = front
@@ -105,7 +107,7 @@ pub(crate) fn changes(
 fn too_many(most: usize) -> Fault {
     let sentence =
         format!("The batch request operation exceeds the maximum {most} changes per change set.");
-    Fault::new(Code::InvalidInput).say(sentence).at(most)
+    Fault::new(Common::InvalidInput).say(sentence).at(most)
 }
 
 /// The change that one part of a change set asks for, and how its answer should look.
@@ -114,10 +116,10 @@ fn change(limits: &Limits, call: &Call, part: &Part<'_>) -> Result<(Call, Change
     match operation {
         Operation::WriteEntity(write) => {
             let change = Change::of(write, body, limits)?;
-            call.access.check_key(&change.key)?;
+            access::check_key(&call.access, &change.key)?;
             Ok((call, change))
         }
-        _ => Err(Fault::new(Code::InvalidInput)
+        _ => Err(Fault::new(Common::InvalidInput)
             .say("A change set holds nothing but changes of entities.")),
     }
 }
@@ -132,7 +134,7 @@ async fn read(front: &Front, call: &Call, part: &Part<'_>) -> Result<Response> {
         Operation::QueryEntities { table, query } => {
             query::query(front, &call, &table, query).await
         }
-        _ => Err(Fault::new(Code::InvalidInput)
+        _ => Err(Fault::new(Common::InvalidInput)
             .say("A batch holds one change set, or a single query of entities.")),
     };
     Ok(numbered(response?, call.content_id))
@@ -146,15 +148,13 @@ fn operation<'a>(
 ) -> Result<(Call, Operation, &'a [u8])> {
     let request = multipart::request(part)?;
     let query = Query::parse(request.uri.query().unwrap_or_default())?;
-    let address = call.address.inside(request.uri.path())?;
+    let resource = Resource::inside(&call.target, request.uri.path())?;
     let head = Head { method: &request.method, headers: &request.headers };
-    let operation = Operation::parse(head, address.resource.clone(), &query, limits)?;
-    call.access.check(&operation)?;
+    let operation = Operation::parse(head, resource, &query, limits)?;
+    access::check(&call.access, &operation)?;
     let wishes = Wishes::of(head, &query)?;
-    let (access, request_id) = (call.access.clone(), call.request_id.clone());
     let content_id = request.headers.get(CONTENT_ID).cloned();
-    let received_ms = call.received_ms;
-    let call = Call { address, access, wishes, request_id, content_id, received_ms };
+    let call = Call { shared: call.shared.clone(), wishes, content_id };
     Ok((call, operation, request.body))
 }
 
@@ -176,10 +176,10 @@ fn refusal(call: &Call, fault: &Fault, part: Option<&Part<'_>>) -> Response {
     if let Some(request) = &request {
         let query = Query::parse(request.uri.query().unwrap_or_default()).unwrap_or_default();
         let head = Head { method: &request.method, headers: &request.headers };
-        format = head.accept(&query).and_then(ErrorFormat::parse);
+        format = head.accept(&query).and_then(ErrorFormat::parse_odata);
         number = request.headers.get(CONTENT_ID).cloned();
     }
-    let format = format.unwrap_or(ErrorFormat::Json);
+    let format = format.unwrap_or(ErrorFormat::ODataJson);
     numbered(fault.response(format, &call.request_id, &call.time()), number)
 }
 

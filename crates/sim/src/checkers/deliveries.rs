@@ -1,8 +1,8 @@
-//! What must hold of the messages of a queue, told from the answers that its clients got.
+//! Checks the messages of a queue, from the answers that its clients got.
 //!
-//! Every answer carries times and numbers of the server's own, so that nothing here depends on whose clock is right. Of
-//! what got no answer it is known that it may have happened: the count of dequeues tells later whether a receive without
-//! an answer had got hold of a message in between.
+//! Every answer has times and numbers of the server, so nothing here depends on the clients' clocks. A request
+//! without an answer may have happened: the count of dequeues shows later whether a receive without an answer had got
+//! a message in between.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,17 +12,17 @@ use lazuli_shapes::queue::{Delivery, Hold, MessageId, Receipt};
 use crate::ensure;
 use crate::scenario::Found;
 
-/// What a client calls a message when it puts it, and finds again in what it receives.
+/// The client's name of a message, which is part of its content.
 pub type Tag = u64;
 
-/// A right to a message, as somebody was told of it.
+/// A receipt of a message, as given to a client.
 #[derive(Clone, Debug)]
 struct Held {
-    /// When it was given, by the server.
+    /// When it was given, by the server's clock.
     at_ms: u64,
     visible_ms: u64,
     dequeues: u32,
-    /// An update by its holder got no answer: the message may be visible at any time.
+    /// An update by its holder got no answer: the message may become visible at any time.
     is_in_doubt: bool,
 }
 
@@ -30,9 +30,9 @@ struct Held {
 struct Known {
     id: Option<MessageId>,
     expires_ms: Option<u64>,
-    /// Whether the put was answered; otherwise it may never have been there.
+    /// Whether the put was answered; otherwise the message may not exist.
     is_put: bool,
-    /// All that anybody was given, by the number of the write.
+    /// All receipts, by the number of the write.
     held: BTreeMap<Lsn, Held>,
     /// The receipt with which it was deleted.
     deleted: Option<Receipt>,
@@ -51,15 +51,15 @@ struct Taken {
     tags: Vec<Tag>,
 }
 
-/// Where a message stands in the order.
+/// The position of a message in the order.
 type Place = (u64, MessageId);
 
-/// All that is known of one queue.
+/// The state of one queue.
 #[derive(Debug, Default)]
 pub struct History {
     messages: BTreeMap<Tag, Known>,
     taken: Vec<Taken>,
-    /// Settlements that were refused because of their receipt.
+    /// Settlements that were refused because of a stale receipt.
     refused: Vec<(Tag, Receipt)>,
     /// Receives and updates that got no answer.
     unanswered: usize,
@@ -74,7 +74,7 @@ impl History {
         known.note(tag, delivery, delivery.message.inserted_ms)
     }
 
-    /// Notes an answer to a receive of `most` messages, hidden for `hidden_ms`; none is no answer.
+    /// Records an answer to a receive of `most` messages, hidden for `hidden_ms`; none is no answer.
     pub fn receive(
         &mut self,
         most: usize,
@@ -101,7 +101,7 @@ impl History {
         Ok(())
     }
 
-    /// Notes an update by the holder of a receipt; none is no answer.
+    /// Records an update by the holder of a receipt; none is no answer.
     pub fn update(&mut self, tag: Tag, old: Receipt, hidden_ms: u64, new: Option<Hold>) -> Found {
         let known = self.messages.get_mut(&tag).ok_or("an update of nothing")?;
         let held = known.held.get_mut(&old.version()).ok_or("an update with no receipt")?;
@@ -123,12 +123,12 @@ impl History {
         Ok(())
     }
 
-    /// Notes that a deletion is sent: others may find the message gone before its sender hears of it.
+    /// Records that a deletion is sent: others may find the message gone before its sender gets the answer.
     pub fn deleting(&mut self, tag: Tag) {
         self.messages.entry(tag).or_default().deleting += 1;
     }
 
-    /// Notes that a deletion has come to its end, whatever that is.
+    /// Records the outcome of a deletion.
     pub fn deleting_ended(&mut self, tag: Tag) {
         self.messages.entry(tag).or_default().deleting -= 1;
     }
@@ -144,29 +144,29 @@ impl History {
         Ok(())
     }
 
-    /// Notes that a receipt was not good any more.
+    /// Records that a receipt was stale.
     pub fn mismatch(&mut self, tag: Tag, receipt: Receipt) {
         self.refused.push((tag, receipt));
     }
 
-    /// Notes that a message was not there any more, at a time after which no server's clock can be.
+    /// Records that a message was missing, at a time that is later than any server's clock.
     pub fn not_found(&self, tag: Tag, latest_ms: u64) -> Found {
         let known = self.messages.get(&tag).ok_or("a settlement of nothing")?;
         let may_be_gone = known.deleted.is_some()
             || known.may_be_deleted
             || known.deleting > 0
             || known.expires_ms.is_some_and(|end| end <= latest_ms);
-        ensure!(may_be_gone, "message {tag} is not there, and nobody has deleted it");
+        ensure!(may_be_gone, "message {tag} is missing, and was not deleted");
         Ok(())
     }
 
-    /// The messages that must not be seen any more, because their deletion was answered.
+    /// Messages that must not be seen again, because their deletion was answered.
     pub fn deleted(&self) -> BTreeSet<Tag> {
         let is_deleted = |known: &Known| known.deleted.is_some();
         self.messages.iter().filter(|(_, known)| is_deleted(known)).map(|(tag, _)| *tag).collect()
     }
 
-    /// A message that must still be in the queue, at a time after which no server's clock can be.
+    /// A message that must still be in the queue, at a time that is later than any server's clock.
     pub fn missing(&self, latest_ms: u64) -> Option<Tag> {
         let is_missing = |known: &Known| {
             known.is_put
@@ -177,7 +177,7 @@ impl History {
         self.messages.iter().find(|(_, known)| is_missing(known)).map(|(tag, _)| *tag)
     }
 
-    /// What holds of the whole, once everybody is done.
+    /// Checks the whole queue, once all clients are done.
     pub fn check(&self) -> Found {
         for (tag, known) in &self.messages {
             known.check(*tag)?;
@@ -186,7 +186,7 @@ impl History {
             let known = &self.messages[tag];
             let is_explained = self.unanswered > 0
                 || known.held.keys().any(|version| *version > receipt.version());
-            ensure!(is_explained, "message {tag} was taken from its holder by nobody");
+            ensure!(is_explained, "message {tag} was lost by its holder without a reason");
         }
         for taken in &self.taken {
             self.check_order(taken)?;
@@ -194,7 +194,7 @@ impl History {
         Ok(())
     }
 
-    /// Messages come in the order of visibility, and none that stands before them is left out.
+    /// Messages come in the order of visibility, and no earlier one is skipped.
     fn check_order(&self, taken: &Taken) -> Found {
         let places: Vec<Option<Place>> =
             taken.tags.iter().map(|tag| self.messages[tag].place_before(taken.version)).collect();
@@ -237,7 +237,7 @@ impl Known {
         Ok(())
     }
 
-    /// Each holder had the message to itself, and nobody got it after it was deleted.
+    /// Each holder had the message exclusively, and it was not received after its deletion.
     fn check(&self, tag: Tag) -> Found {
         let held: Vec<&Held> = self.held.values().collect();
         for pair in held.windows(2) {
@@ -258,20 +258,20 @@ impl Known {
         Ok(())
     }
 
-    /// Where it stood between two writes that are known, if certainly none came between them.
+    /// Its position between two known writes, if there was certainly none between them.
     fn stood(&self, one: &Held, next: &Held) -> Option<Place> {
         let is_certain = !one.is_in_doubt && next.dequeues <= one.dequeues + 1;
         is_certain.then_some((one.visible_ms, self.id?))
     }
 
-    /// Where it stood before the write that gave it out.
+    /// Its position before the write that gave it out.
     fn place_before(&self, version: Lsn) -> Option<Place> {
         let next = self.held.get(&version)?;
         let (_, one) = self.held.range(..version).next_back()?;
         self.stood(one, next)
     }
 
-    /// Where it stood while a write was made that was none of its own.
+    /// Its position during a write of another message.
     fn place_around(&self, version: Lsn) -> Option<Place> {
         if self.held.contains_key(&version) {
             return None;

@@ -1,8 +1,7 @@
-//! Every key on every disk: it decodes, somebody owns it, and the figures add up.
+//! Checks every key on every disk: it decodes, a partition owns it, and the figures add up.
 //!
-//! Catalog and local maps say the same; items lie in a partition of their own shard; every expiry is written down once
-//! and for an item that has it; the last change of an item is what it is; the statistics of a partition are what counting
-//! gives.
+//! Catalog and local maps agree; items are in a partition of their shard; every expiry has one row, and its item has
+//! that expiry; an item's state is its newest change; the statistics of a partition equal a recount.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,12 +22,12 @@ use crate::scenario::Found;
 /// The first byte of a change record of a write.
 const PUT: u8 = 1;
 
-/// What the catalog and the shards say, at one quiet moment.
+/// The state of the catalog and the shards, while nothing runs.
 struct Books {
     containers: BTreeMap<ContainerId, Container>,
-    /// By the catalog.
+    /// From the catalog.
     partitions: Vec<Partition>,
-    /// By each shard's local map.
+    /// From each shard's local map.
     local: Vec<(ShardId, String, Vec<Partition>)>,
     counts: BTreeMap<u64, Counts>,
     /// What the reconciler could not finish or decide.
@@ -66,7 +65,7 @@ async fn read_books(engine: Arc<Engine>) -> StoreResult<Books> {
     })
 }
 
-/// Checks everything. Nothing may be under way.
+/// Checks everything. Nothing may be running.
 pub async fn check(cluster: &Cluster) -> Found {
     let request = || -> Request<Books> {
         Box::new(|engine| Box::pin(async move { read_books(engine).await }))
@@ -91,11 +90,11 @@ fn same(held: &[Partition], expected: &[&Partition]) -> bool {
     held.len() == expected.len() && expected.iter().all(|partition| held.contains(partition))
 }
 
-/// What a disk holds of containers, sorted by what it is.
+/// The rows of containers on a disk, sorted by kind.
 #[derive(Default)]
 struct Contents {
     items: BTreeMap<Bytes, Bytes>,
-    /// When an item expires, by the item's key.
+    /// The expiry of an item, by the item's key.
     expiries: BTreeMap<Bytes, u64>,
     /// The last change of an item: its LSN and whether it was a write.
     changes: BTreeMap<Bytes, (u64, bool)>,
@@ -134,7 +133,7 @@ fn check_disk(disk: &Disk, books: &Books, held: &[Partition]) -> Found {
     let outside = lazuli_shapes::blob::outside();
     for (key, value) in &items {
         let (id, space, rest) = layout::split(key).ok_or("a key without a prefix")?;
-        let container = books.containers.get(&id).ok_or(format!("nobody's item: {key:?}"))?;
+        let container = books.containers.get(&id).ok_or(format!("unowned item: {key:?}"))?;
         let damaged = |error| format!("{key:?}: {error}");
         let item = Item::decode(value.clone()).map_err(damaged)?;
         let (route, _) = container.kind.split(&container.key, rest).map_err(damaged)?;
@@ -160,12 +159,12 @@ fn check_disk(disk: &Disk, books: &Books, held: &[Partition]) -> Found {
     check_counts(books, held, &counted)
 }
 
-/// What was counted of a partition.
+/// The recount of a partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Figures {
     items: i64,
     rows: i64,
-    /// What its rows stand for outside of the store.
+    /// Its bytes in block files.
     outside: i64,
 }
 

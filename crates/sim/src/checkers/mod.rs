@@ -1,4 +1,4 @@
-//! What must hold of a cluster as a whole, whatever ran on it.
+//! Checks of a cluster as a whole, independent of the workload.
 
 pub mod deliveries;
 pub mod fsck;

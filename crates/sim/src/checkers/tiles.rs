@@ -1,4 +1,4 @@
-//! A map tiles its space: no route has two partitions, and where there may be no gaps, none has none.
+//! A map tiles its space: no route is in two partitions, and in maps without gaps every route is in one.
 
 use lazuli_shardmap::MapKind;
 use lazuli_shardmap::catalog::Entry;

@@ -1,7 +1,7 @@
-//! Every client writes keys of its own, and a model that hears all answers says what must be there.
+//! Every client writes its own keys, and a model that gets all answers knows the expected state.
 //!
 //! Transactions put and delete several rows, in one shardlet or in several of one shard. After an unknown outcome the
-//! client looks before it goes on: it must find the state before or the state after, whole.
+//! client reads before it continues: it must find exactly the state before or the state after.
 
 use std::sync::{Arc, Mutex};
 
@@ -81,7 +81,7 @@ impl Audited {
         if model.is_settled() { Ok(()) } else { self.audit(client, model).await }
     }
 
-    /// Reads all keys of the client, by a scan over everybody's or one by one.
+    /// Reads all keys of the client, by a scan over all clients' keys or one by one.
     async fn audit(&self, client: &Client, model: &mut Model) -> Found {
         let first = client.number as i64 * SHARDLETS;
         let mut found = State::new();
@@ -119,7 +119,7 @@ impl Audited {
         self.models.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// One scan over everything must find what all models together say.
+    /// One scan over everything must find the union of all models.
     async fn check_all(&self, client: &Client) -> Found {
         let mut found = State::new();
         for (shardlet, row, item) in client.scan_surely(&self.table).await? {

@@ -1,16 +1,16 @@
-//! What the clients of blobs ask for, and contents that tell whether they are whole.
+//! Requests of the clients of blobs, and contents that show whether they are complete.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use lazuli_shapes::blob::{
-    AppendConditions, BlobAddress, Blobs, BlockChoice, Conditions, Content, CopyOptions,
-    CopySource, DeleteOptions, NewBlob, Protection, Snapshots, UploadOptions, Which, codes,
+    AppendConditions, BlobAddress, BlobReason, Blobs, BlockChoice, Conditions, Content,
+    CopyOptions, CopySource, DeleteOptions, NewBlob, Protection, Snapshots, UploadOptions, Which,
 };
 use lazuli_store::{Error, Kind, Result as StoreResult};
 
 /// The append blob that all clients share.
 pub(super) const LOG: &str = "log";
 
-/// Words that tell which content they belong to and where they stand; the first one says how many there are.
+/// Words that hold their content's tag and their index; the first one holds their number.
 pub(super) fn content(tag: u64, words: u64) -> Bytes {
     let head = tag << 16 | words;
     let mut bytes = BytesMut::new();
@@ -20,7 +20,7 @@ pub(super) fn content(tag: u64, words: u64) -> Bytes {
     bytes.freeze()
 }
 
-/// The tags of the contents that stand one after another in some bytes; an error if one is not whole.
+/// The tags of the contents in some bytes, one after another; an error if one is incomplete.
 pub(super) fn tags_of(mut bytes: Bytes) -> Result<Vec<u64>, String> {
     let mut tags = Vec::new();
     while !bytes.is_empty() {
@@ -60,7 +60,7 @@ pub(super) async fn put(blobs: &Blobs, name: &str, bytes: Bytes) -> StoreResult<
     blobs.put_block_blob(&address(name), content, new, &any, none).await.map(|_| ())
 }
 
-/// Puts the bytes as two blocks, with ids that nobody else takes, and commits them.
+/// Puts the bytes as two blocks, with unique ids, and commits them.
 pub(super) async fn put_blocks(blobs: &Blobs, name: &str, bytes: Bytes) -> StoreResult<()> {
     let middle = bytes.len() / 2;
     let id = |last: u8| -> Bytes { [&bytes[..8], &[last]].concat().into() };
@@ -77,7 +77,7 @@ pub(super) async fn append(blobs: &Blobs, bytes: Bytes) -> StoreResult<()> {
     let (any, free) = (Conditions::default(), AppendConditions::default());
     let content = upload(blobs, LOG, bytes.clone()).await?;
     match blobs.append_block(&address(LOG), content, free, &any).await {
-        Err(error) if error.code() == codes::BLOB_NOT_FOUND => {}
+        Err(error) if error.is(BlobReason::BlobNotFound) => {}
         answer => return answer.map(|_| ()),
     }
     let (new, none) = (NewBlob::default(), Protection::default());
@@ -107,7 +107,7 @@ pub(super) async fn copy(blobs: &Blobs, from: &str, to: &str) -> StoreResult<()>
     blobs.copy(&source, &address(to), CopyOptions::default(), &any, none).await.map(|_| ())
 }
 
-/// A snapshot of a blob, which must read as something whole also after the blob has gone on.
+/// A snapshot of a blob, which must stay readable and complete after the blob has changed.
 pub(super) async fn snapshot(blobs: &Blobs, name: &str) -> StoreResult<()> {
     let any = Conditions::default();
     let (time, record) =

@@ -1,8 +1,7 @@
 //! Clients that put, overwrite, append to, snapshot, copy, read and delete blobs while the collector runs.
 //!
-//! Every content that is read is whole, and a client's own blob holds what it last put there. In the end, after the sweep
-//! that a start makes, every file that a row names is there; when all blobs are deleted and collected, no file and no row
-//! is left.
+//! Every content that is read is complete, and a client's own blob holds its last put. In the end, after the sweep of
+//! a start, every file that a row names exists; when all blobs are deleted and collected, no file and no row is left.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -31,22 +30,22 @@ use crate::scenario::Found;
 const CONTAINER: &str = "blobs/sim";
 /// Blobs that all clients share.
 const SHARED: u64 = 2;
-/// Contents of so many words are in rows.
+/// Contents of this many words are in rows.
 const WORDS_SMALL: u64 = 40;
-/// Contents of so many words are files.
+/// Contents of this many words are files.
 const WORDS_LARGE: u64 = 9_000;
 
 /// What a client's own blob may hold: nothing, or the content with a tag.
 type Possible = BTreeSet<Option<u64>>;
 
-/// The shape of a process, and the engine by which that process is known.
+/// The shape of a process, and the engine that identifies the process.
 type Shape = (Weak<Engine>, Blobs);
 
 pub struct BlobFiles {
     id: ContainerId,
-    /// What survives crashes besides the shards' disks.
+    /// Survives crashes, like the shards' disks.
     files: MemBlocks,
-    /// The shape of the process that is up. What is being read is known to it alone.
+    /// The shape of the running process. Only it knows the pins of readers.
     shape: Arc<Mutex<Option<Shape>>>,
     own: Mutex<Vec<Possible>>,
 }
@@ -57,7 +56,7 @@ fn own_name(client: &Client) -> String {
 
 impl BlobFiles {
     pub async fn setup(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
-        let client = Client::outside(cluster).of_first_engine();
+        let client = Client::outside(cluster).of_first_process();
         let own = vec![[None].into(); cluster.settings.clients as usize];
         let workload = Self {
             id: ContainerId(0),
@@ -224,7 +223,7 @@ impl BlobFiles {
             }
         };
         match self.ask(client, "use a shared blob", work).await? {
-            // Others delete it, and two may commit blocks at once.
+            // Other clients delete it, and two may commit blocks at once.
             Answer::Refused(error) => match error.kind() {
                 Kind::NotFound | Kind::Invalid => Ok(()),
                 _ => Err(format!("something was refused: {error}")),
@@ -233,9 +232,9 @@ impl BlobFiles {
         }
     }
 
-    /// Every file that a row names is there, and in the end none is left.
+    /// Every file that a row names exists, and in the end none is left.
     async fn check_all(&self, client: &Client) -> Found {
-        let client = &client.clone().of_first_engine();
+        let client = &client.clone().of_first_process();
         let generation = self.files.reopen().generation();
         let sweep = move |blobs: Blobs| async move {
             for earlier in 1..generation {
@@ -293,7 +292,7 @@ impl Workload for BlobFiles {
         Box::pin(async move {
             // What is being read is known to one process, and so is the one that collects. A client that waits for its
             // answers knows what its own blob holds.
-            let client = client.of_first_engine().patient();
+            let client = client.of_first_process().patient();
             for round in 0..client.rounds() {
                 let tag = client.number << 16 | round;
                 match client.random.below(3) {

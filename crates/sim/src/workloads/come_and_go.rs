@@ -1,7 +1,7 @@
-//! Partitions and whole tables that are made, filled, deleted and made again under the same keys and names.
+//! Partitions and whole tables that are created, filled, deleted and created again under the same keys and names.
 //!
-//! What comes back is empty, what was deleted is nowhere on the disks in the end, and until a partition is taken away
-//! nothing of it is lost.
+//! A new one is empty, deleted data is nowhere on the disks in the end, and nothing of a partition is lost until it
+//! is removed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use lazuli_engine::{ItemKey, Transaction, Tx};
 use lazuli_env::BoxFuture;
 use lazuli_shardmap::catalog::Entry;
 use lazuli_shardmap::manager::{Known, NewPartition};
-use lazuli_shardmap::{ContainerId, PartitionState};
+use lazuli_shardmap::{ContainerId, MapReason, PartitionState};
 use lazuli_store::{Kind, Result as StoreResult};
 
 use super::map_changes::entries;
@@ -27,7 +27,7 @@ const ROUNDS_MAX: u64 = 5;
 const ROWS: u8 = 3;
 /// Long enough that nothing expires while the workload runs.
 const TTL_MS: u64 = 24 * 60 * 60 * 1000;
-/// Whatever must be cleaned up first, a partition can come back after this time.
+/// A partition can be created again after this time, whatever has to be cleaned up first.
 const ADD_MAX: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -63,7 +63,7 @@ fn rows() -> impl Iterator<Item = [u8; 1]> {
     (0..ROWS).map(|row| [b'a' + row])
 }
 
-/// Gives the one shardlet a partition, which must be empty, fills it, and finds all of it.
+/// Creates a partition for the one shardlet, which must be empty, fills it, and reads all of it.
 async fn come(client: &Client, table: &Table, at: i64) -> Found {
     let (id, route) = (table.id, table.route(at));
     let deadline = client.cluster.world.now() + ADD_MAX;
@@ -76,7 +76,7 @@ async fn come(client: &Client, table: &Table, at: i64) -> Found {
         });
         match client.ask("add a partition", add).await? {
             Answer::Done(_) => break,
-            Answer::Refused(error) if error.code() == "point-mapped" => break,
+            Answer::Refused(error) if error.is(MapReason::PointMapped) => break,
             Answer::Refused(error) => return Err(format!("a partition was refused: {error}")),
             Answer::Unknown => clean_by_hand(client).await?,
         }
@@ -96,7 +96,7 @@ async fn come(client: &Client, table: &Table, at: i64) -> Found {
     Ok(())
 }
 
-/// Where the server never lives long enough to clean up by itself, somebody must ask for it.
+/// If the server never runs long enough to clean up, a client must ask for it.
 async fn clean_by_hand(client: &Client) -> Found {
     let clean: Request<usize> =
         Box::new(|engine| Box::pin(async move { engine.delete_garbage().await }));
@@ -105,7 +105,7 @@ async fn clean_by_hand(client: &Client) -> Found {
     Ok(())
 }
 
-/// Takes the partition away, step by step, whatever was done of it already.
+/// Removes the partition, step by step, whichever steps are done already.
 async fn go(client: &Client, table: &Table) -> Found {
     loop {
         let Some(Entry { partition, .. }) = entries(client, table).await?.into_iter().next() else {
@@ -121,7 +121,7 @@ async fn go(client: &Client, table: &Table) -> Found {
                     engine.manager().set_state(known, PartitionState::Offline).await.map(|_| ())
                 })
             }),
-            // Its move comes to an end, and then its turn.
+            // Its move ends first.
             PartitionState::Sending | PartitionState::Fenced => {
                 client.cluster.world.sleep(PAUSE).await;
                 continue;
@@ -171,7 +171,7 @@ impl Workload for ComeAndGo {
     }
 
     fn check<'a>(&'a self, _: &'a Client) -> BoxFuture<'a, Found> {
-        // Whether anything is left on the disks is seen by the check of every key.
+        // The check of every key shows whether anything is left on the disks.
         Box::pin(std::future::ready(Ok(())))
     }
 }

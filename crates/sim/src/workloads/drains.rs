@@ -1,7 +1,7 @@
 //! Whole shards are drained, all partitions of a table at once, while clients overwrite values of one size.
 //!
-//! An overwrite that a move loses changes neither the count of items nor that of bytes, so only reading tells. Every client
-//! also follows the change feed of its shardlets: each write that was made comes once, in order, wherever it is read.
+//! An overwrite that a move loses changes neither the count of items nor that of bytes, so only reading shows it.
+//! Every client also follows the change feed of its shardlets: each write comes once, in order, on any shard.
 
 use std::sync::{Arc, Mutex};
 
@@ -24,13 +24,13 @@ use crate::scenario::Found;
 const SHARDLETS: i64 = 4;
 const ROW: &[u8] = b"row";
 
-/// What a client knows of one of its shardlets.
+/// A client's state of one of its shardlets.
 #[derive(Clone, Debug, Default)]
 struct Known {
     /// The last value, none before the first write.
     value: Option<u64>,
     writes: u64,
-    /// How far its feed was read.
+    /// The position in its feed.
     position: Bytes,
     seen: u64,
     last: Lsn,
@@ -88,7 +88,7 @@ impl Drains {
         Ok(())
     }
 
-    /// Reads the feed of a shardlet to its end, which must show every write that was made.
+    /// Reads the feed of a shardlet to its end, which must contain every write.
     async fn follow(&self, client: &Client, at: i64, known: &mut Known) -> Found {
         let (id, route) = (self.table.id, self.table.route(at));
         let limit = PageLimit::items(client.random.between(1, 20) as usize);

@@ -1,7 +1,7 @@
 //! Counters that are incremented on condition of their version, by several clients at once.
 //!
-//! A counter must equal the increments that were answered, plus at most those whose answer was lost. Versions grow: who
-//! reads after a write was answered sees that version or a later one.
+//! A counter must equal the answered increments, plus at most those whose answer was lost. Versions grow: a read
+//! after an answered write sees that version or a later one.
 
 use std::sync::{Arc, Mutex};
 
@@ -22,7 +22,7 @@ const COUNTERS: i64 = 4;
 struct Tally {
     done: u64,
     unknown: u64,
-    /// The highest version that anybody was told of.
+    /// The highest version in any answer.
     version: Lsn,
 }
 

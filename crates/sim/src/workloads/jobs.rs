@@ -1,6 +1,6 @@
-//! Multi-step jobs over several shards: all of their writes are made in the end, each once.
+//! Multi-step jobs over several shards: eventually all of their writes are made, each once.
 //!
-//! When a job is finished its client writes something else over it. A step that is made a second time would be seen.
+//! When a job is finished its client overwrites the items. A step that is made twice would be detected.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,7 +23,7 @@ const ITEMS: i64 = 4;
 /// Jobs take longer than other requests, so there are fewer.
 const ROUNDS_MAX: u64 = 6;
 
-/// What is in an item, if it is known.
+/// The value of an item, if it is known.
 type Known = Option<Bytes>;
 
 pub struct Jobs {
@@ -86,7 +86,7 @@ impl Jobs {
         }
     }
 
-    /// Waits until no unfinished job has this payload, and gives them a push now and then.
+    /// Waits until no unfinished job has this payload, and resumes them from time to time.
     async fn wait_for_end(&self, client: &Client, tag: &Bytes) -> Found {
         loop {
             let list = || -> Request<_> {
@@ -149,8 +149,8 @@ impl Jobs {
 impl Workload for Jobs {
     fn start(self: Arc<Self>, client: Client) -> BoxFuture<'static, Found> {
         Box::pin(async move {
-            // Two engines must not go on with one job at the same time: a process has one for that.
-            let client = client.patient().of_first_engine();
+            // The process that does the background work goes on with jobs; two of them would repeat steps.
+            let client = client.patient().of_first_process();
             for round in 0..client.rounds().min(ROUNDS_MAX) {
                 self.round(&client, round).await?;
                 client.think().await;

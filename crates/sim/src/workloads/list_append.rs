@@ -1,8 +1,8 @@
-//! Lists to which clients append numbers of their own.
+//! Lists to which clients append unique numbers.
 //!
-//! All lists that anybody ever saw under one key must be beginnings of one list, and who asks after an answer must see
-//! at least what that answer showed: the order is one line through all clients. Answered numbers are in it once, unknown
-//! ones at most once, refused ones never.
+//! All lists that were ever read under one key must be prefixes of one list, and a read after an answer must see at
+//! least the list of that answer: the order is linearizable over all clients. Answered numbers are in it once,
+//! unknown ones at most once, refused ones never.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ type List = Vec<u64>;
 
 #[derive(Default)]
 struct Seen {
-    /// The longest list that anybody saw.
+    /// The longest list that was read.
     longest: List,
     done: BTreeSet<u64>,
     unknown: BTreeSet<u64>,
@@ -77,7 +77,7 @@ impl ListAppend {
         use_it(seen.entry(list).or_default())
     }
 
-    /// Compares a list with the longest one that was seen before the request began, and with all others.
+    /// Compares a list with the longest one that was read before the request began, and with all others.
     fn saw(&self, at: i64, list: List, least: usize) -> Found {
         ensure!(list.len() >= least, "list {at}: {least} were seen before, now {}", list.len());
         self.with(at, |seen| {

@@ -1,7 +1,7 @@
 //! Splits, merges, moves, locks, read-only and offline partitions, at random, on the tables of all other workloads.
 //!
-//! At every moment the catalog's map tiles its space. A partition that is locked is changed by nobody else. In the end
-//! everything is online again, and no move is under way.
+//! At every moment the catalog's map tiles its space. A locked partition is changed only by the holder of its lock.
+//! In the end everything is online again, and no move is running.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,12 +24,12 @@ use crate::cluster::{Cluster, Table};
 use crate::ensure;
 use crate::scenario::Found;
 
-/// How long is waited before looking again whether something has come to its end.
+/// How long to wait before checking again whether something has ended.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// How often is looked before a move is called off.
+/// How many checks are made before a move is cancelled.
 const PATIENCE: u64 = 2_000;
-/// When a client that leads moves itself hangs up.
+/// When a client that leads a move itself disconnects.
 const MEDDLE_TIME_MAX: Duration = Duration::from_secs(20);
 
 pub struct MapChanges {
@@ -82,7 +82,7 @@ pub(crate) async fn entries(client: &Client, table: &Table) -> Result<Vec<Entry>
     client.ask_surely("read the map", request).await
 }
 
-/// A bound inside the partition at which it may be cut.
+/// A bound inside the partition at which it may be split.
 fn cut(client: &Client, table: &Table, partition: &Partition) -> Option<Bytes> {
     match table.kind {
         MapKind::List => None,
@@ -100,7 +100,7 @@ fn cut(client: &Client, table: &Table, partition: &Partition) -> Option<Bytes> {
     }
 }
 
-/// The bound in front of some shardlet that is there, for tables whose keys are not numbers.
+/// The bound before some existing shardlet, for tables whose keys are not numbers.
 fn cut_at_item(client: &Client, table: &Table, partition: &Partition) -> Option<Bytes> {
     let keys = KeyRange::prefix(layout::prefix(table.id, Space::ITEMS));
     let disks = &client.cluster.disks().shards;
@@ -136,7 +136,7 @@ async fn stats(client: &Client, partition: &Partition) -> Found {
     client.ask("stats", request).await.map(|_| ())
 }
 
-/// Locks a partition, has somebody without the token try to change it, and gives the lock back.
+/// Locks a partition, lets a client without the token try to change it, and unlocks it.
 async fn lock(client: &Client, table: &Table, partition: &Partition) -> Found {
     let (known, id) = (Known::from(partition), table.id);
     let token = client.ask_surely("token", || {
@@ -208,7 +208,7 @@ async fn moves(client: &Client) -> Result<Vec<Move>, String> {
     client.ask_surely("moves", request).await
 }
 
-/// Calls a move off, lets one rest or go on, or has another engine take the lead, all without asking whoever leads it.
+/// Cancels, pauses or resumes a move, or lets another engine become its leader, all without asking the leader.
 async fn meddle(client: &Client) -> Found {
     let moves = moves(client).await?;
     if moves.is_empty() {
@@ -228,7 +228,7 @@ async fn meddle(client: &Client) -> Found {
         _ => Box::new(|engine| Box::pin(async move { engine.run_moves().await })),
     };
     let meddled = client.ask("meddle with a move", request);
-    // A move whose writers would have to wait for longer than it allows is led for as long as anybody waits for it.
+    // A move that cannot meet its pause limit is led only while a client waits for it.
     let patience = client.cluster.world.sleep(MEDDLE_TIME_MAX);
     tokio::select! {
         biased;
@@ -237,7 +237,7 @@ async fn meddle(client: &Client) -> Found {
     }
 }
 
-/// Lets every move come to its end. One whose writers would have to wait for longer than it allows is called off.
+/// Lets every move end. One that cannot meet its pause limit is cancelled.
 pub(crate) async fn end_moves(client: &Client) -> Found {
     for look in 0u64.. {
         let moves = moves(client).await?;
@@ -262,11 +262,11 @@ pub(crate) async fn end_moves(client: &Client) -> Found {
     Ok(())
 }
 
-/// Brings every partition of a table online, whoever took it off.
+/// Brings every partition of a table online.
 async fn bring_online(client: &Client, table: &Table) -> Found {
     let id = table.id;
     loop {
-        // What was begun and not finished may yet take something offline.
+        // An unfinished operation may still take something offline.
         let settle = || -> Request<()> {
             Box::new(move |engine| Box::pin(async move { engine.manager().settle(id).await }))
         };
@@ -296,7 +296,7 @@ impl Workload for MapChanges {
                 client.think().await;
             }
             end_moves(&client).await?;
-            // What a hung-up request of its own left behind.
+            // Left behind by a cancelled request of its own.
             for table in self.cluster.tables() {
                 bring_online(&client, &table).await?;
             }

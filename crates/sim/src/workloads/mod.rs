@@ -1,4 +1,4 @@
-//! What clients do while the world goes wrong, and what must hold afterwards.
+//! Workloads: what clients do while there are faults, and what must hold afterwards.
 //!
 //! A workload is set up on a cluster without faults, starts some clients, and checks at the end, when all faults are over.
 //! While they run they check what they can. Several run at once on one cluster.
@@ -10,6 +10,7 @@ pub mod come_and_go;
 pub mod drains;
 pub mod etag_counter;
 pub mod jobs;
+pub mod leaders;
 pub mod list_append;
 pub mod map_changes;
 pub mod queues;
@@ -27,9 +28,9 @@ pub use crate::client::Client;
 use crate::scenario::Found;
 
 pub trait Workload: Send + Sync {
-    /// The life of one client.
+    /// The requests of one client.
     fn start(self: Arc<Self>, client: Client) -> BoxFuture<'static, Found>;
 
-    /// What must hold when all clients are done, the faults are over and the cluster has started once more.
+    /// The check when all clients are done, the faults are over and the cluster has restarted.
     fn check<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Found>;
 }

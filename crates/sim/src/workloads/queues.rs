@@ -1,8 +1,8 @@
-//! Producers and consumers of a few queues: they put, receive, hold on to messages or forget them, change and delete them.
+//! Producers and consumers of a few queues: they put, receive, hold or abandon messages, update and delete them.
 //!
-//! Every message whose put was answered comes at least once, unless it expires; no two hold one at the same time; none
-//! comes after its time to live; they come in the order of visibility (`checkers::deliveries`). In the end the queues are
-//! worked off, and nothing of any message is left on the disks.
+//! Every message whose put was answered is received at least once, unless it expires; no two clients hold one at the
+//! same time; none is received after its time to live; they come in the order of visibility (`checkers::deliveries`).
+//! In the end the queues are emptied, and nothing of any message is left on the disks.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -10,10 +10,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use lazuli_engine::{KeySchema, KeyType, MapKind};
 use lazuli_env::BoxFuture;
-use lazuli_shapes::queue::{Delivery, NewMessage, Queues, Update};
+use lazuli_shapes::queue::{Delivery, NewMessage, QueueReason, Queues, Update};
 use lazuli_shardmap::ContainerId;
 use lazuli_shardmap::layout::{self, Space};
-use lazuli_store::{KeyRange, Kind, Result as StoreResult};
+use lazuli_store::{KeyRange, Result as StoreResult};
 
 use super::{Client, Workload};
 use crate::answer::Answer;
@@ -32,12 +32,12 @@ const REQUESTS_PER_ROUND: u64 = 4;
 const HIDDEN_MS_MAX: u64 = 1_500;
 const LIVES_MS_MAX: u64 = 4_000;
 const RECEIVE_MAX: u64 = 5;
-/// Contents of this many bytes are kept apart from their messages.
+/// Contents of this many bytes are in a separate row.
 const LONG_BYTES: usize = 5_000;
-/// What rounding to milliseconds may cost, and numbers that run ahead of the clock.
+/// Tolerance for rounding to milliseconds, and for LSNs that are ahead of the clock.
 const SLACK_MS: u64 = 10;
-/// Without faults everything that has expired is swept away after this time.
-const SWEEP_MAX: Duration = Duration::from_secs(20);
+/// Without faults everything that has expired is swept after this time.
+const SWEEP_MAX: Duration = Duration::from_secs(90);
 
 pub struct MessageQueues {
     container: ContainerId,
@@ -45,14 +45,14 @@ pub struct MessageQueues {
     histories: Vec<Mutex<History>>,
 }
 
-/// A message that a client holds, with the queue it is of.
+/// A message that a client holds, with its queue.
 struct Holding {
     queue: usize,
     tag: Tag,
     delivery: Delivery,
 }
 
-/// The content of a message: its tag in front, and some letters.
+/// The content of a message: its tag, and some letters.
 fn content(tag: Tag, is_long: bool) -> Bytes {
     let mut bytes = tag.to_be_bytes().to_vec();
     bytes.resize(if is_long { LONG_BYTES } else { 20 }, b'x');
@@ -61,16 +61,16 @@ fn content(tag: Tag, is_long: bool) -> Bytes {
 
 fn tag_of(content: &Bytes) -> Result<Tag, String> {
     let head = content.first_chunk::<8>();
-    head.map(|head| Tag::from_be_bytes(*head)).ok_or(format!("nobody wrote {content:?}"))
+    head.map(|head| Tag::from_be_bytes(*head)).ok_or(format!("unknown content {content:?}"))
 }
 
-/// A time that no server's clock has passed yet.
+/// A time that is later than any server's clock.
 fn latest_ms(client: &Client) -> u64 {
     let truth = WALL_START_MS + u64::try_from(client.cluster.world.now().as_millis()).unwrap_or(0);
     truth + 2 * client.cluster.settings.clock.skew_ms_max + SLACK_MS
 }
 
-/// Asks for something of the queues.
+/// Sends a request to the queues.
 async fn ask<T, F>(
     client: &Client,
     name: &'static str,
@@ -125,7 +125,7 @@ impl MessageQueues {
         let lives_ms = lives.then(|| hidden_ms + client.random.between(1, LIVES_MS_MAX));
         let content = content(tag, client.random.chance(200));
         let new = NewMessage { content, hidden_ms, lives_ms };
-        // Known before it is sent: another client may receive it before the answer is here.
+        // Recorded before it is sent: another client may receive it before the answer arrives.
         self.history(queue).put(tag, None)?;
         let put = move |queues: Queues| async move { queues.put(ACCOUNT, NAMES[queue], new).await };
         match ask(client, "put", put).await? {
@@ -135,7 +135,7 @@ impl MessageQueues {
         }
     }
 
-    /// Receives some messages and notes them.
+    /// Receives some messages and records them.
     async fn receive(
         &self,
         client: &Client,
@@ -192,7 +192,7 @@ impl MessageQueues {
         }
     }
 
-    /// Changes a message, and gives it back to its holder if that went well.
+    /// Updates a message, and returns it to its holder if that succeeded.
     async fn update(&self, client: &Client, holding: Holding) -> Result<Option<Holding>, String> {
         let Holding { queue, tag, mut delivery } = holding;
         let hidden_ms = client.random.between(0, 1) * client.random.between(0, HIDDEN_MS_MAX);
@@ -227,15 +227,15 @@ impl MessageQueues {
         delivery: &Delivery,
         error: &lazuli_engine::Error,
     ) -> Found {
-        match (error.kind(), error.code()) {
-            (Kind::Precondition, "receipt-mismatch") => {
+        match error.reason() {
+            Some(QueueReason::ReceiptMismatch) => {
                 self.history(queue).mismatch(tag, delivery.hold.receipt);
                 Ok(())
             }
-            (Kind::NotFound, "message-not-found") => {
+            Some(QueueReason::MessageNotFound) => {
                 self.history(queue).not_found(tag, latest_ms(client))
             }
-            _ => Err(format!("a settlement was refused: {error}")),
+            None => Err(format!("a settlement was refused: {error}")),
         }
     }
 
@@ -260,7 +260,7 @@ impl MessageQueues {
                 }
                 _ => self.peek(client, queue).await?,
             }
-            // A consumer that dies knows nothing of what it held.
+            // A consumer that dies forgets the messages that it held.
             if client.random.chance(20) {
                 held.clear();
             }
@@ -271,11 +271,11 @@ impl MessageQueues {
         Ok(())
     }
 
-    /// Works the queues off, looks that nothing was lost, and that nothing is left.
+    /// Empties the queues, and checks that nothing was lost and nothing is left.
     async fn check_all(&self, client: &Client) -> Found {
         let world = &client.cluster.world;
         let skew = Duration::from_millis(2 * client.cluster.settings.clock.skew_ms_max + SLACK_MS);
-        // Whoever has hidden something from others has now let go of it.
+        // All leases of messages have expired.
         world.sleep(skew + Duration::from_millis(HIDDEN_MS_MAX)).await;
         for (queue, name) in NAMES.iter().enumerate() {
             loop {

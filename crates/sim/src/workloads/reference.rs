@@ -1,7 +1,7 @@
-//! Reference data: written once, copied to every shard by itself.
+//! Reference data: written once, copied to every shard in the background.
 //!
-//! Numbers of writes are given once. In the end every shard has the same value, that of the last write that was answered
-//! or of one whose answer was lost, and says that it is up to date.
+//! Numbers of writes are unique. In the end every shard has the same value, that of the last answered write or of one
+//! whose answer was lost, and reports that it is up to date.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -21,8 +21,8 @@ const SET: &str = "rates";
 const KEYS: u64 = 2;
 /// Shardlets through which the copies are read: enough to meet every shard.
 const SHARDLETS: i64 = 16;
-/// Without faults every shard has everything after this time.
-const SPREAD_MAX: Duration = Duration::from_secs(10);
+/// Without faults every shard is up to date after this time.
+const SPREAD_MAX: Duration = Duration::from_secs(90);
 
 #[derive(Default)]
 struct Written {
@@ -82,7 +82,7 @@ impl Reference {
         client.ask("spread", request).await.map(|_| ())
     }
 
-    /// Waits until every shard says that it has everything.
+    /// Waits until every shard reports that it is up to date.
     async fn wait_for_spread(&self, client: &Client) -> Found {
         let spread = || -> Request<_> {
             Box::new(|engine| Box::pin(async move { engine.reference_spread().await }))

@@ -1,5 +1,5 @@
 //! A ring of keys over partitions: each names the next one. Transactions swap two neighbours; it must stay one ring.
-//! (The idea is FoundationDB's Cycle.)
+//! (The idea is from FoundationDB's Cycle.)
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl Transaction for Link {
     }
 }
 
-/// Makes a → b → c → d into a → c → b → d, if that is how they stand.
+/// Turns a → b → c → d into a → c → b → d, if that is their order.
 struct Swap {
     nodes: [i64; 4],
     keys: [ItemKey; 3],

@@ -1,7 +1,7 @@
-//! Proves the simulated disk itself: writers commit pairs of keys while their process is killed again and again.
+//! Tests the simulated disk itself: writers commit pairs of keys while their process is killed again and again.
 //!
-//! Every transaction writes the same number under two keys; both must always hold the same one. After a crash the number
-//! is the last one answered or, if a commit was under way, the one after it.
+//! Every transaction writes the same number under two keys; both must always be equal. After a crash the number is
+//! the last answered one or, if a commit was running, the one after it.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,14 +10,14 @@ use bytes::Bytes;
 use lazuli_store::{KeyRange, Store, Write};
 
 use crate::ClockFaults;
-use crate::disk::Disk;
+use crate::disk::{DECIDED_MAX, Disk};
 use crate::ensure;
 use crate::executor::World;
 use crate::faults::StoreFaults;
 use crate::scenario::Found;
 use crate::store::SimStore;
 
-/// What a writer knows: the last number that was answered, and the last that it tried.
+/// A writer's state: the last answered number, and the last one tried.
 #[derive(Clone, Copy, Default)]
 struct Progress {
     answered: u64,
@@ -36,6 +36,8 @@ pub async fn run(world: World) -> Found {
     let progress: AllProgress = Arc::default();
     lock(&progress).resize(writers as usize, Progress::default());
     let disk = Disk::new(&world, "disk");
+    let zeros = (0..writers as usize).flat_map(pair);
+    disk.put(zeros.map(|key| (key, Bytes::copy_from_slice(&0u64.to_be_bytes()))));
     for _ in 0..random.between(1, 6) {
         let process = world.process("writers", ClockFaults::default());
         let store = SimStore::open(&disk, &process, StoreFaults::draw(&random));
@@ -45,6 +47,7 @@ pub async fn run(world: World) -> Found {
         }
         world.sleep(Duration::from_micros(random.between(0, 50_000))).await;
         process.kill();
+        world.sleep(DECIDED_MAX).await;
         check(&disk, &progress)?;
     }
     Ok(())
@@ -59,11 +62,11 @@ fn number(value: Option<&Bytes>) -> u64 {
     bytes.map_or(0, u64::from_be_bytes)
 }
 
-/// Goes on from what is on disk until a commit fails, then reads again: a failed one may have happened.
+/// Continues from the state on disk until a commit fails, then reads again: the failed one may have happened.
 async fn write(store: SimStore, writer: usize, progress: AllProgress) {
     loop {
-        let Ok(txn) = store.begin(vec![]).await else { continue };
         let [a, b] = pair(writer);
+        let Ok(txn) = store.begin(vec![a.clone()]).await else { continue };
         let Ok(value) = txn.get(&a).await else { continue };
         let next = number(value.as_ref()) + 1;
         lock(&progress)[writer].tried = next;

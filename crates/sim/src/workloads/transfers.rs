@@ -1,7 +1,7 @@
 //! Transfers between the accounts of shardlets, in one partition or in several of one shard.
 //!
-//! The sum never changes, not even inside one transaction that reads all accounts. Each transfer leaves a note in both
-//! shardlets: both or none are there, once, and always if it was answered.
+//! The sum never changes, not even inside one transaction that reads all accounts. Each transfer leaves a note in
+//! both shardlets: both or none exist, once, and always if it was answered.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -23,7 +23,7 @@ const BALANCE_ROW: &[u8] = b"balance";
 
 pub struct Transfers {
     table: Table,
-    /// Numbers of the transfers that were answered with yes, and of those that may have happened.
+    /// Numbers of the answered transfers, and of those that may have happened.
     done: Mutex<BTreeSet<u64>>,
     unknown: Mutex<BTreeSet<u64>>,
 }
@@ -49,7 +49,7 @@ impl Transaction for Transfer {
 
     async fn run(&self, tx: &mut Tx<'_>) -> StoreResult<()> {
         let (from, to) = (balance(tx, &self.from[0]).await?, balance(tx, &self.to[0]).await?);
-        // The first write comes before the refusal, so that refusing has something to take back.
+        // The first write comes before the refusal, so that the refusal has something to undo.
         tx.put(&self.from[0], encode(from - self.amount)).await?;
         if from < self.amount {
             return Err(Error::precondition("too-poor", "the balance is too low"));
@@ -124,7 +124,7 @@ impl Transfers {
     async fn sum(&self, client: &Client) -> Found {
         let accounts: Vec<i64> = (0..ACCOUNTS).collect();
         let keys = accounts.iter().map(|account| self.table.key(*account, BALANCE_ROW)).collect();
-        // On several shards this is refused, and only the check at the end adds up.
+        // Over several shards this is refused, and only the final check adds up.
         if let Answer::Done(sum) = client.write_many(&self.table, &accounts, Sum(keys)).await? {
             ensure!(sum == ACCOUNTS * BALANCE, "the sum is {sum} in a transaction");
         }

@@ -44,6 +44,9 @@ impl Model {
             me.target = 1 - operation.source;
             me.fenced = next.catalog.stage == Stage::Fenced;
         }
+        if kind == Kind::Reopen && self.variant == Variant::ReopeningTakesTheLead {
+            me.job = operation.job;
+        }
         me.operation = operation;
         let coordinator = state.coordinators[index].job;
         Some((Step::Decides { coordinator, kind }, next))

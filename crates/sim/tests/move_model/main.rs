@@ -38,7 +38,7 @@ use std::time::Instant;
 
 use explorer::{Explored, explore};
 use model::{Model, Step, Variant, Write};
-use state::{Reading, RowState, Stage, State};
+use state::{Coordinator, Kind, Reading, RowState, Stage, State};
 
 /// Both writers write both keys, in different order; one value is overwritten, one key deleted and written again.
 const FIRST: &[Write] = &[Write { key: 0, value: 1 }, Write { key: 1, value: 0 }];
@@ -95,6 +95,12 @@ fn a_move_under_two_writers_and_a_late_coordinator_loses_nothing() {
     });
     reaches(&explored, "a late coordinator that is ready to commit", |state| {
         state.coordinators.iter().any(|it| it.ready && it.job < state.catalog.job)
+    });
+    reaches(&explored, "a late coordinator that takes the fence of the new one down", |state| {
+        let late = |it: &Coordinator| it.job != 0 && it.job < state.catalog.job;
+        let reopens =
+            |it: &Coordinator| it.operation.number != 0 && it.operation.kind == Kind::Reopen;
+        state.coordinators.iter().any(|it| late(it) && reopens(it))
     });
     reaches(&explored, "a writer that has checked before the fence", |state| {
         let fenced = state.shards[0].row.state == RowState::Fenced;

@@ -19,6 +19,8 @@ pub(crate) enum Variant {
     CopiesWithoutJobEpoch,
     /// A new job epoch stops what the late coordinator copies, but not its operations.
     OperationsWithoutJobEpoch,
+    /// Who takes a fence down goes on under the job epoch that it is told, which may be the new leader's.
+    ReopeningTakesTheLead,
     /// A coordinator that gets no answer to a pass goes on without taking the move anew.
     UnansweredPass,
     /// The catalog commits while the source is still open.

@@ -45,6 +45,11 @@ fn job_epochs_that_guard_copies_alone_lose_a_write() {
 }
 
 #[test]
+fn a_relieved_coordinator_that_reopens_and_leads_again_loses_a_write() {
+    breaks(&one_move(Variant::ReopeningTakesTheLead), Fault::LostWrite);
+}
+
+#[test]
 fn going_on_after_a_pass_without_an_answer_loses_a_write() {
     breaks(&one_move(Variant::UnansweredPass), Fault::LostWrite);
 }

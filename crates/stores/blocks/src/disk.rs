@@ -1,4 +1,4 @@
-//! Calls that may wait for the disk, off the tasks that serve others: a bounded number at the same time.
+//! Runs blocking disk calls off the tasks that serve requests, a bounded number at the same time.
 
 use std::io;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use lazuli_store::{Error, Result};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-/// Calls at the same time. More of them would only wait for the disk in threads of their own.
+/// Calls at the same time. More of them would only wait for the disk, each in a thread of its own.
 const CALLS_MAX: usize = 64;
 
 #[derive(Clone)]
@@ -15,7 +15,7 @@ pub(crate) struct Disk {
     calls: Arc<Semaphore>,
 }
 
-/// A call under way.
+/// A running call.
 pub(crate) struct Call<T>(JoinHandle<Result<T>>);
 
 impl Disk {
@@ -23,14 +23,14 @@ impl Disk {
         Self { calls: Arc::new(Semaphore::new(CALLS_MAX)) }
     }
 
-    /// Begins a call as soon as it is its turn. It runs to its end even if nobody waits for it.
+    /// Starts a call as soon as there is a free slot. It is not cancelled if the caller stops waiting.
     pub(crate) async fn begin<T: Send + 'static>(
         &self,
         call: impl FnOnce() -> Result<T> + Send + 'static,
     ) -> Result<Call<T>> {
         let permit = self.calls.clone().acquire_owned().await;
         let permit =
-            permit.map_err(|_| Error::internal("disk-closed", "no more calls are taken"))?;
+            permit.map_err(|_| Error::internal("disk-closed", "no more calls are accepted"))?;
         Ok(Call(tokio::task::spawn_blocking(move || {
             let outcome = call();
             drop(permit);
@@ -52,7 +52,7 @@ impl<T> Call<T> {
     }
 }
 
-/// What a failed call on a file means: bytes that are not there or not right are damage, all else is the machine's trouble.
+/// The error of a failed file call: missing or wrong bytes are damage, everything else is the machine's fault.
 pub(crate) fn failed(what: impl std::fmt::Display, error: &io::Error) -> Error {
     use io::ErrorKind::{InvalidData, NotFound, QuotaExceeded, StorageFull, UnexpectedEof};
     match error.kind() {

@@ -1,13 +1,13 @@
-//! Directory entries on their way to the disk: one thread syncs the folder for all who wait.
+//! Group fsync of directory entries: one thread syncs the folder for all waiting writers.
 //!
-//! A new file is on disk when its content and its entry in the folder are. Writers ask for the entry as soon as the file
-//! is there, sync the content meanwhile, and then wait; while one sync is under way the next ones gather.
+//! A new file is on disk when its content and its entry in the folder are. A writer requests the entry as soon as the
+//! file exists, syncs the content meanwhile, and then waits; during one sync the next requests collect.
 
 use std::fs::File;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// The entries of one folder. The thread ends with the last one who holds this.
+/// The entries of one folder. The thread ends with the last reference.
 pub(crate) struct Entries(Arc<Line>);
 
 struct Line {
@@ -17,16 +17,16 @@ struct Line {
 
 #[derive(Default)]
 struct State {
-    /// How many have asked so far.
+    /// How many requests there were so far.
     asked: u64,
     /// How many of them are on disk.
     synced: u64,
-    /// Why no more will be.
+    /// Why no more requests will succeed.
     failure: Option<String>,
     is_closed: bool,
 }
 
-/// Somebody's place in the line.
+/// The position of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct Place(u64);
 
@@ -39,7 +39,7 @@ impl Entries {
         Ok(Arc::new(Self(line)))
     }
 
-    /// Asks that all entries made so far be synced.
+    /// Requests a sync of all entries made so far.
     pub(crate) fn ask(&self) -> Place {
         let mut state = self.0.lock();
         state.asked += 1;
@@ -49,7 +49,7 @@ impl Entries {
         place
     }
 
-    /// Blocks until they are. After a failure nobody knows what is on disk, so nothing is ever promised again.
+    /// Blocks until they are synced. After a failure the state on disk is unknown, so every later request fails.
     pub(crate) fn wait(&self, place: Place) -> io::Result<()> {
         let mut state = self.0.lock();
         loop {
@@ -73,7 +73,7 @@ impl Drop for Entries {
 
 impl Line {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // The numbers are whole after every statement.
+        // The numbers are consistent after every statement.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,4 +1,4 @@
-//! The keeper: opens the folder, makes, reads, copies, lists and removes files.
+//! The block store: opens the folder, creates, reads, copies, lists and removes files.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -28,12 +28,12 @@ use crate::writer::{Part, Writer};
 /// How much of a file is copied at once.
 const COPY_BYTES: usize = 256 * 1024;
 
-/// When a finished file is on disk.
+/// Durability of a finished file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// Before anybody learns that it is finished.
+    /// It is on disk before its id is returned.
     Synced,
-    /// When the operating system gets to it. A power cut may damage the newest files.
+    /// When the operating system writes it. A power cut may damage the newest files.
     Relaxed,
 }
 
@@ -50,15 +50,15 @@ pub(crate) struct Shared {
     pub(crate) pool: Pool,
     /// The last generation that an earlier process wrote to.
     last_before: u64,
-    /// Files that this process has finished.
+    /// How many files this process has finished.
     pub(crate) finished: AtomicU64,
     /// Held while the seal is replaced.
     sealing: Mutex<()>,
-    /// Generations that were swept and from which files have been removed since.
+    /// Generations that were swept, and from which files were removed since.
     touched: Mutex<BTreeSet<u64>>,
 }
 
-/// A file that is there and cannot be what anybody wrote.
+/// A damaged file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damaged {
     pub id: BlockId,
@@ -66,18 +66,18 @@ pub struct Damaged {
 }
 
 impl BlockFiles {
-    /// What a folder is, without opening or changing it. Blocks.
+    /// Inspects a folder without opening or changing it. Blocks.
     pub fn look(root: &Path) -> Result<Look> {
         Look::at(root).map_err(|error| failed(root.display(), &error))
     }
 
-    /// Opens the folder, makes it if there is none, and removes what earlier processes did not finish. Blocks.
+    /// Opens the folder, creates it if there is none, and removes unfinished files of earlier processes. Blocks.
     pub fn open(root: &Path, durability: Durability) -> Result<Self> {
         Self::open_from(root, durability, 1)
     }
 
-    /// The same, where no generation below this one is used for new files: whoever opens the folder knows that others may
-    /// have been given out, though the folder does not show it any more.
+    /// The same, but new files use no generation below this one: the caller knows that such ids may have been used,
+    /// although the folder does not show it.
     pub fn open_from(root: &Path, durability: Durability, generation: u64) -> Result<Self> {
         let shared = Shared::open(root, durability, generation);
         let shared = shared.map_err(|error| failed(root.display(), &error))?;
@@ -93,7 +93,7 @@ impl BlockFiles {
     pub async fn write_seal(&self, seal: Seal) -> Result<()> {
         let shared = self.shared.clone();
         let write = move || {
-            // A caller that went away may have left a write under way.
+            // A caller that was cancelled may have left a write running.
             let _one = shared.sealing.lock().unwrap_or_else(PoisonError::into_inner);
             let written = seal::write(shared.layout.root(), &seal);
             written.map_err(|error| failed("the seal of the folder of blocks", &error))
@@ -101,25 +101,25 @@ impl BlockFiles {
         self.shared.disk.run(write).await
     }
 
-    /// The generations of earlier processes in which there may be files that nobody names.
+    /// The generations of earlier processes that may have files without references.
     pub async fn unswept(&self) -> Result<Vec<u64>> {
         let shared = self.shared.clone();
         let look = move || shared.unswept().map_err(|error| failed("the folder of blocks", &error));
         self.shared.disk.run(look).await
     }
 
-    /// Whether a file was written by an earlier process, so that whoever names it does so by now.
+    /// Whether a file was written by an earlier process, so that its reference exists by now if it ever will.
     pub fn is_earlier(&self, id: BlockId) -> bool {
         id.generation <= self.shared.last_before
     }
 
-    /// Every file of this generation is named by its owner: nobody has to look again.
+    /// Marks this generation as swept: all its files are referenced, so it is not checked again.
     pub async fn swept(&self, generation: u64) -> Result<()> {
         let shared = self.shared.clone();
         self.shared.disk.run(move || shared.swept(generation)).await
     }
 
-    /// Lets the next start find nothing to sweep in folders from which files were removed.
+    /// Restores the marks of swept folders from which files were removed, so that the next start does not sweep them.
     pub async fn close(&self) -> Result<()> {
         let touched = std::mem::take(&mut *self.shared.touched());
         for generation in touched {
@@ -128,7 +128,7 @@ impl BlockFiles {
         Ok(())
     }
 
-    /// The damaged files among those behind the one given, and the last one looked at; none at the end.
+    /// The damaged files after the given one, and the last one checked; none at the end.
     pub async fn damaged(
         &self,
         after: Option<BlockId>,
@@ -192,7 +192,7 @@ impl Shared {
         if generation > self.last_before {
             return Ok(());
         }
-        // What was removed before the mark is synced together with it; what is removed after it takes it away again.
+        // Earlier removals are synced together with the mark; a later removal deletes the mark again.
         let _touched = self.touched();
         let mark = || {
             let is_empty = self.layout.contents(generation)?.files.is_empty();
@@ -217,7 +217,7 @@ impl Shared {
         remove().map(drop).map_err(|error| failed(format!("block file {id}"), &error))
     }
 
-    /// Removes a file if it is what its owner's row says. One that does not say what it is can be nobody's any more.
+    /// Removes a file if its tail matches its owner's row. A file without a readable tail has no owner.
     fn remove_of(&self, owner: &Owner, id: BlockId) -> Result<()> {
         let failed = |error| failed(format!("block file {id}"), &error);
         let is_other = match File::open(self.layout.file(id)) {
@@ -234,7 +234,7 @@ impl Shared {
         if is_other { Ok(()) } else { self.remove(id) }
     }
 
-    /// The ids of finished files behind one, ascending.
+    /// The ids of finished files after the given one, ascending.
     fn ids(&self, after: Option<BlockId>, most: usize) -> Result<Vec<BlockId>> {
         let mut ids = Vec::new();
         let list = |error| failed("the folder of blocks", &error);
@@ -253,7 +253,7 @@ impl Shared {
         Ok(ids)
     }
 
-    /// What a file says of itself.
+    /// The tail of a file.
     fn look(&self, id: BlockId) -> io::Result<FoundFile> {
         let file = File::open(self.layout.file(id))?;
         let tail = tail::read(&file)?;
@@ -263,7 +263,7 @@ impl Shared {
         Ok(FoundFile { file: tail.file, owner: tail.owner(&file)? })
     }
 
-    /// A page of the files that are whole; those that are not are no finished files.
+    /// A page of complete files; incomplete ones are not finished files.
     fn list(&self, after: Option<BlockId>, most: usize) -> Result<Vec<FoundFile>> {
         let mut after = after;
         loop {

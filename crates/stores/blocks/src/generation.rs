@@ -1,4 +1,4 @@
-//! The generation that this process writes to: hands out ids, and begins the next one when a folder is full.
+//! The generation that this process writes to: assigns ids, and begins the next generation when a folder is full.
 
 use std::fs::File;
 use std::io;
@@ -9,7 +9,7 @@ use lazuli_store::blocks::BlockId;
 use crate::entries::Entries;
 use crate::layout::Layout;
 
-/// Files of one folder: few enough that listing it takes no time and no memory to speak of.
+/// Files of one folder: few enough to list it quickly.
 pub(crate) const FOLDER_FILES_MAX: u64 = 16 * 1024;
 
 pub(crate) struct Generations {
@@ -19,7 +19,7 @@ pub(crate) struct Generations {
 }
 
 struct State {
-    /// The highest one in use, by whomever.
+    /// The highest generation in use, also by earlier processes.
     last: u64,
     current: Option<Current>,
 }
@@ -29,7 +29,7 @@ struct Current {
     entries: Option<Arc<Entries>>,
 }
 
-/// A new file's id, and who syncs its entry; nobody where durability is relaxed.
+/// The id of a new file, and the thread that syncs its entry; none with relaxed durability.
 pub(crate) struct Slot {
     pub(crate) id: BlockId,
     pub(crate) entries: Option<Arc<Entries>>,
@@ -40,9 +40,9 @@ impl Generations {
         Self { layout, is_synced, state: Mutex::new(State { last, current: None }) }
     }
 
-    /// The next id. Blocks while a folder is made.
+    /// The next id. Blocks while a folder is created.
     pub(crate) fn next(&self) -> io::Result<Slot> {
-        // A folder that could not be made leaves the number used, which does no harm.
+        // If a folder cannot be created its number stays unused, which is harmless.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.current.as_ref().is_none_or(|it| it.number >= FOLDER_FILES_MAX) {
             state.last += 1;

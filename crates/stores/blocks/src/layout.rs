@@ -1,4 +1,4 @@
-//! Where block files are: folders of a bounded number of files, one for each generation, never a number twice.
+//! Layout of block files: folders with a bounded number of files, one for each generation; numbers are never reused.
 //!
 //! ```text
 //! <root>/<generation>/<number>        a file; both numbers as sixteen hexadecimal digits
@@ -6,8 +6,8 @@
 //! <root>/<generation>/swept           every file here is named by its owner, or was when somebody looked
 //! ```
 //!
-//! Each start begins a generation of its own with its first file, so whatever an earlier process left behind is in folders
-//! that nobody writes to any more. The highest one stays even when it is empty: it is the memory of the numbers used.
+//! Each start begins a generation of its own with its first file, so leftovers of earlier processes are in folders
+//! that are no longer written. The highest one stays even when it is empty: it records the numbers used.
 
 use std::fs::{self, File};
 use std::io;
@@ -23,7 +23,7 @@ pub(crate) struct Layout {
     pub(crate) root: PathBuf,
 }
 
-/// What is in a folder.
+/// The contents of a folder.
 #[derive(Default)]
 pub(crate) struct Contents {
     /// The numbers of the finished files, ascending.
@@ -33,7 +33,7 @@ pub(crate) struct Contents {
 }
 
 impl Layout {
-    /// Uses this folder, and makes it if need be.
+    /// Uses this folder, and creates it if missing.
     pub(crate) fn open(root: &Path) -> io::Result<Self> {
         if !root.is_dir() {
             fs::create_dir_all(root)?;
@@ -70,13 +70,13 @@ impl Layout {
         Ok(generations)
     }
 
-    /// Makes the folder of a generation that was never there before.
+    /// Creates the folder of a new generation.
     pub(crate) fn begin(&self, generation: u64) -> io::Result<()> {
         fs::create_dir(self.folder(generation))?;
         sync_folder(&self.root)
     }
 
-    /// Everything in a folder; nothing if it is gone.
+    /// Everything in a folder; nothing if it does not exist.
     pub(crate) fn contents(&self, generation: u64) -> io::Result<Contents> {
         let mut contents = Contents::default();
         let entries = match fs::read_dir(self.folder(generation)) {
@@ -97,7 +97,7 @@ impl Layout {
         Ok(contents)
     }
 
-    /// Whether a swept folder has nothing in it but its mark.
+    /// Whether a swept folder has only its mark.
     pub(crate) fn is_empty(&self, generation: u64) -> io::Result<bool> {
         // Two entries are enough to know.
         let entries = fs::read_dir(self.folder(generation))?.take(2);
@@ -120,7 +120,7 @@ impl Layout {
         if remove_if_there(&path.join(SWEPT))? { sync_folder(&path) } else { Ok(()) }
     }
 
-    /// Removes a folder in which there are no files any more.
+    /// Removes a folder without files.
     pub(crate) fn remove_folder(&self, generation: u64) -> io::Result<()> {
         let path = self.folder(generation);
         remove_if_there(&path.join(SWEPT))?;
@@ -128,7 +128,7 @@ impl Layout {
     }
 }
 
-/// Removes a file, and says whether it was there.
+/// Removes a file, and returns whether it existed.
 pub(crate) fn remove_if_there(path: &Path) -> io::Result<bool> {
     match fs::remove_file(path) {
         Ok(()) => Ok(true),
@@ -137,12 +137,12 @@ pub(crate) fn remove_if_there(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Makes the entries of a folder outlive a power cut.
+/// Syncs the entries of a folder.
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// The number that a name of ours stands for; none for anybody else's.
+/// The number in one of our file names; none for other names.
 fn number(name: &str) -> Option<u64> {
     let ours = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     let is_ours = name.len() == 16 && name.bytes().all(ours);

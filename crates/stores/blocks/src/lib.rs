@@ -1,12 +1,11 @@
 //! Block files: large values as files in a folder of their own, beside the stores of the shards.
 //!
-//! Reading order: `layout` (folders and names), `tail` (what stands at the end of a file), `generation` and `entries` (ids,
-//! and directory entries on their way to the disk), `seal` (what an older copy of the folder is known by), `writer`,
-//! `reader` with `pool`, `files` (all of it together). `disk` is where calls that may wait are made, `room` refuses them on
-//! a full disk.
+//! Reading order: `layout` (folders and names), `tail` (the metadata at the end of a file), `generation` and
+//! `entries` (ids, and fsync of directory entries), `seal` (detects an older copy of the folder), `writer`, `reader`
+//! with `pool`, `files` (all of it together). `disk` runs blocking calls, `room` refuses them on a full disk.
 //!
-//! A file is whole and on disk, its name too, before anybody learns its id; so whatever a row names is there. What a
-//! crash leaves behind that no row names is in the folders of earlier generations: [`BlockFiles::unswept`].
+//! A file and its name are complete and on disk before its id is returned; so every file that a row names exists.
+//! Files that a crash leaves without a row are in the folders of earlier generations: [`BlockFiles::unswept`].
 
 mod disk;
 mod entries;

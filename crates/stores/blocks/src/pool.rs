@@ -1,12 +1,12 @@
-//! Buffers for reading, used again and again: what a download hands out comes back when it is sent.
+//! Reusable buffers for reading: the buffers of a download return to the pool when they are sent.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-/// How much is read at once. Small enough to stay in a core's cache until it is sent.
+/// Size of a read. Small enough to stay in a core's cache until it is sent.
 pub(crate) const BUFFER_BYTES: usize = 128 * 1024;
-/// Buffers that are kept while nobody uses them.
+/// Unused buffers that are kept.
 const SPARE_BUFFERS_MAX: usize = 32;
 
 #[derive(Clone, Default)]
@@ -20,7 +20,7 @@ pub(crate) struct Buffer {
 }
 
 impl Pool {
-    /// A buffer of this length, at most [`BUFFER_BYTES`]. What is in it is whatever was read last.
+    /// A buffer of this length, at most [`BUFFER_BYTES`]. It contains old data.
     pub(crate) fn take(&self, length: usize) -> Buffer {
         debug_assert!(length <= BUFFER_BYTES);
         let spare = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();

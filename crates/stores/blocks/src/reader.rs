@@ -1,4 +1,4 @@
-//! A range of a file, piece by piece. What the system has in memory is read on the spot, the rest where it may wait.
+//! Reads a range of a file in pieces. Cached pages are read at once, others in a thread that may block.
 
 use std::fs::File;
 use std::io;
@@ -22,9 +22,9 @@ pub(crate) struct Reader {
     file: Arc<File>,
     block: BlockFile,
     rest: Range<u64>,
-    /// The sum so far, if all bytes are read.
+    /// The checksum so far, if all bytes are read.
     sum: Option<Crc64>,
-    /// What was read while the file was opened.
+    /// The piece that was read while the file was opened.
     first: Option<Bytes>,
 }
 
@@ -58,7 +58,7 @@ impl Reader {
         (length > 0).then(|| self.shared.pool.take(length))
     }
 
-    /// A piece has been read: goes on behind it, and checks the sum before the last one is handed out.
+    /// Advances past a piece that was read, and verifies the checksum before the last one is returned.
     fn took(&mut self, buffer: Buffer) -> Result<Bytes> {
         let piece = buffer.freeze();
         self.rest.start += piece.len() as u64;
@@ -104,7 +104,7 @@ pub(crate) fn named(block: &BlockFile) -> String {
     format!("block file {}", block.id)
 }
 
-/// Opens a file that is what the one who names it says.
+/// Opens a file and compares its tail with the reference.
 pub(crate) fn open(shared: &Shared, block: &BlockFile) -> io::Result<File> {
     let file = File::open(shared.layout.file(block.id))?;
     let found = tail::read(&file)?.file;
@@ -125,13 +125,13 @@ fn read(file: &File, mut buffer: Buffer, start: u64) -> io::Result<Buffer> {
     Ok(buffer)
 }
 
-/// Reads if that takes no waiting, and says whether it did.
+/// Reads if that does not block, and returns whether it did.
 #[cfg(target_os = "linux")]
 fn read_from_memory(file: &File, bytes: &mut [u8], start: u64) -> bool {
     use rustix::io::{ReadWriteFlags, preadv2};
     let length = bytes.len();
     let mut slices = [io::IoSliceMut::new(bytes)];
-    // Less than all, or nothing: both mean that the rest is on disk.
+    // A short read, or none, means that the rest is not cached.
     preadv2(file, &mut slices, start, ReadWriteFlags::NOWAIT).is_ok_and(|read| read == length)
 }
 

@@ -1,10 +1,10 @@
-//! Leaves space on the disk for the stores beside these files: they need it to commit the deletions that free space.
+//! Keeps disk space free for the stores beside these files: they need it to commit deletions, which free space.
 
 use std::path::Path;
 
 use lazuli_store::{Error, Result};
 
-/// Below this part of the disk nothing is written, within these bounds. They are those of the embedded store.
+/// Below this part of the disk nothing is written, within these bounds. The embedded store has the same.
 const LEAST_PART: u64 = 20;
 const LEAST_BYTES_MIN: u64 = 32 * 1024 * 1024;
 const LEAST_BYTES_MAX: u64 = 256 * 1024 * 1024;
@@ -15,7 +15,7 @@ pub(crate) fn check(folder: &Path) -> Result<()> {
         Some((free, total)) if free < least(total) => {
             let (place, free, least) = (folder.display(), free >> 20, least(total) >> 20);
             let message = format!(
-                "the disk of {place} is full: {free} MiB are free, and contents are taken from {least} MiB on"
+                "the disk of {place} is full: {free} MiB are free, and contents need {least} MiB"
             );
             Err(Error::unavailable("disk-full", message))
         }
@@ -27,12 +27,12 @@ fn least(total: u64) -> u64 {
     (total / LEAST_PART).clamp(LEAST_BYTES_MIN, LEAST_BYTES_MAX)
 }
 
-/// How much of the file system is free to us, and how large it is.
+/// Free space for us, and size of the file system.
 #[cfg(unix)]
 fn space_of(path: &Path) -> Option<(u64, u64)> {
     let found = rustix::fs::statvfs(path).ok()?;
     let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
-    // Some that lie on a network do not know.
+    // Some network file systems do not report it.
     (found.f_blocks > 0).then(|| (bytes(found.f_bavail), bytes(found.f_blocks)))
 }
 

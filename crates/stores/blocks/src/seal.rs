@@ -1,5 +1,5 @@
-//! The seal of the folder: which start used it last, and a mark that grows while files are written. Whoever opened the
-//! folder remembers both elsewhere and can tell an older copy of the folder by them.
+//! The seal of the folder: the start that used it last, and a number that grows while files are written. The catalog
+//! records both too, and detects an older copy of the folder by them.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use crate::layout::{Layout, sync_folder};
 const NAME: &str = "lazuli.blocks";
 const TITLE: &str = "lazuli blocks 1";
 
-/// What stands in the file `lazuli.blocks`.
+/// The content of the file `lazuli.blocks`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seal {
     /// The number and the token of the last start that used the folder.
@@ -22,12 +22,12 @@ pub struct Seal {
     pub mark: u64,
 }
 
-/// What a folder of block files is, before it is opened.
+/// The state of a folder of block files before it is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Look {
-    /// None if there is no seal that can be read, or no folder.
+    /// None if there is no readable seal, or no folder.
     pub seal: Option<Seal>,
-    /// The highest generation that is there; 0 if none is.
+    /// The highest existing generation; 0 if there is none.
     pub last_generation: u64,
 }
 
@@ -47,7 +47,7 @@ impl Look {
     }
 }
 
-/// Replaces the seal as a whole; it is on disk when this returns.
+/// Replaces the seal atomically; it is on disk when this returns.
 pub(crate) fn write(root: &Path, seal: &Seal) -> io::Result<()> {
     let new = root.join(format!("{NAME}.new"));
     let mut file = File::create(&new)?;
@@ -75,7 +75,7 @@ fn parse(text: &str) -> Option<Seal> {
     let token = u128::from_str_radix(field("token")?, 16).ok()?.to_be_bytes();
     let mark = field("mark")?.parse().ok()?;
     let seal = Seal { start, token, mark };
-    // Whatever was changed, the text is not the one that this seal has.
+    // Any change makes the text invalid.
     (format(&seal) == text).then_some(seal)
 }
 

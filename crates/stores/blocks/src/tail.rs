@@ -1,4 +1,4 @@
-//! The end of a block file: which file it is, whose, how long, and the sum of its bytes.
+//! The tail of a block file: its id, owner, length and checksum.
 //!
 //! ```text
 //! content | the owner's route | tail, 64 bytes:
@@ -6,8 +6,8 @@
 //!   CRC-64/NVME of the route (8) | the owner's container (4) | length of the route (4) | CRC-64/NVME of all these (8)
 //! ```
 //!
-//! The content begins where the file does, so a range of the one is a range of the other. Whoever opens a file reads
-//! the tail: a file that was cut short, lengthened or swapped for another one is found before a byte of it is used.
+//! The content begins at offset 0, so a range of the content is a range of the file. Opening a file reads the tail: a
+//! file that was truncated, lengthened or swapped is detected before a byte of it is used.
 
 use std::fs::File;
 use std::io;
@@ -23,7 +23,7 @@ const TAIL_BYTES: usize = 64;
 /// The longest route: that of the longest key.
 const ROUTE_BYTES_MAX: u32 = KEY_BYTES_MAX as u32;
 
-/// What stands behind the content of a file.
+/// The data after the content of a file.
 pub(crate) fn encode(file: &BlockFile, owner: &Owner) -> Vec<u8> {
     let route = &owner.route;
     let mut bytes = Vec::with_capacity(route.len() + TAIL_BYTES);
@@ -41,7 +41,7 @@ pub(crate) fn encode(file: &BlockFile, owner: &Owner) -> Vec<u8> {
     bytes
 }
 
-/// The tail of a file that is whole as far as its length and its tail say.
+/// The tail of a file whose length and tail are consistent.
 pub(crate) struct Tail {
     pub(crate) file: BlockFile,
     container: u32,
@@ -49,7 +49,7 @@ pub(crate) struct Tail {
     route_sum: u64,
 }
 
-/// Reads the tail of a file. What is wrong with it is `InvalidData`.
+/// Reads the tail of a file. An invalid one is `InvalidData`.
 pub(crate) fn read(file: &File) -> io::Result<Tail> {
     let size = file.metadata()?.len();
     let Some(start) = size.checked_sub(TAIL_BYTES as u64) else {
@@ -80,7 +80,7 @@ fn decode(bytes: &[u8; TAIL_BYTES]) -> Option<Tail> {
 }
 
 impl Tail {
-    /// Reads whose file it is.
+    /// Reads the owner of the file.
     pub(crate) fn owner(&self, file: &File) -> io::Result<Owner> {
         let mut route = vec![0; self.route_bytes as usize];
         file.read_exact_at(&mut route, self.file.length)?;

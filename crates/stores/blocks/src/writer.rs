@@ -1,7 +1,7 @@
-//! A file in the making: gathers what comes, writes it in few large pieces, and syncs it at the end.
+//! A file that is being written: collects data, writes it in few large pieces, and syncs it at the end.
 //!
-//! While one piece is being written the next one gathers, so an upload holds two of them at most. Nothing is on disk
-//! before the first piece is full: a small file is made, written and synced in one call.
+//! While one piece is being written the next one is collected, so an upload holds at most two. Nothing is written
+//! before the first piece is full: a small file is created, written and synced in one call.
 
 use std::fs::{self, File};
 use std::io::{IoSlice, Write};
@@ -24,11 +24,11 @@ use crate::layout::remove_if_there;
 use crate::room;
 use crate::tail;
 
-/// How much gathers before it is written.
+/// Size of a piece.
 const GATHER_BYTES: usize = 256 * 1024;
-/// Pieces that are written with one call.
+/// Buffers that are written with one call.
 const SLICES_MAX: usize = 64;
-/// How much is written before the disk is told to begin with it.
+/// How much is written before writeback is started.
 const AHEAD_BYTES: u64 = 1024 * 1024;
 
 pub(crate) struct Writer {
@@ -42,9 +42,9 @@ pub(crate) struct Writer {
 enum Progress {
     /// No file yet.
     Nothing,
-    /// The newest piece is being written, or has been.
+    /// The newest piece is being written, or is written.
     Writing(Call<Part>),
-    /// A write failed, or its caller stopped waiting: there is no file to go on with.
+    /// A write failed, or its caller was cancelled: there is no file to continue.
     Failed,
 }
 
@@ -54,7 +54,7 @@ impl Writer {
         Self { shared, owner, gathered: Vec::new(), gathered_bytes: 0, progress }
     }
 
-    /// What there is of the file, once the piece under way is written.
+    /// The file, once the running write has ended.
     async fn part(&mut self) -> Result<Option<Part>> {
         match std::mem::replace(&mut self.progress, Progress::Failed) {
             Progress::Nothing => Ok(None),
@@ -111,7 +111,8 @@ impl BlockWriter for Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // Whoever lets go of the call last removes the file. That takes a while: better not here, if there is another place.
+        // The last owner of the call removes the file. That takes a while, so it should not happen here if another
+        // owner exists.
         if let Progress::Writing(call) = std::mem::replace(&mut self.progress, Progress::Failed)
             && let Ok(runtime) = Handle::try_current()
         {
@@ -120,13 +121,13 @@ impl Drop for Writer {
     }
 }
 
-/// A file that nothing can name yet; removed when dropped.
+/// A file without references; removed when dropped.
 pub(crate) struct Part {
     file: File,
     slot: Slot,
     path: Option<PathBuf>,
     length: u64,
-    /// How much of it the disk has been told to begin with.
+    /// Up to where writeback was started.
     begun: u64,
     sum: Crc64,
 }
@@ -170,12 +171,12 @@ impl Part {
         Ok(())
     }
 
-    /// The sum of what is written so far.
+    /// The checksum of the bytes written so far.
     pub(crate) fn sum(&self) -> u64 {
         self.sum.sum()
     }
 
-    /// Gives the file its name and brings both to disk, at the same time.
+    /// Renames the file and syncs file and folder, in parallel.
     pub(crate) fn finish(mut self, shared: &Shared, owner: &Owner) -> Result<BlockFile> {
         let file = BlockFile { id: self.slot.id, length: self.length, crc64: self.sum.sum() };
         let written = self.file.write_all(&tail::encode(&file, owner));
@@ -202,12 +203,12 @@ impl Part {
     }
 }
 
-/// Lets the disk begin with a range that was just written, so that it works while more comes in and the sync at the end
-/// has little left to wait for. Only a hint: nothing depends on it.
+/// Starts writeback of a range that was just written, so that the disk works during the upload and the final fsync is
+/// short. Only a hint.
 #[cfg(target_os = "linux")]
 fn begin_to_sync(file: &File, start: u64, end: u64) {
     use rustix::fs::{Advice, fadvise};
-    // Linux begins to write what is not on disk yet, and lets go of pages that are. These are not.
+    // Linux starts to write dirty pages, and drops clean ones. These are dirty.
     let _ = fadvise(file, start, std::num::NonZeroU64::new(end - start), Advice::DontNeed);
 }
 
@@ -217,7 +218,7 @@ fn begin_to_sync(_: &File, _: u64, _: u64) {}
 impl Drop for Part {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            // What cannot be removed now is removed at the next start.
+            // If it cannot be removed now, the next start removes it.
             let _ = remove_if_there(path);
         }
     }

@@ -1,9 +1,9 @@
-//! Taking over what a parcel holds: room is made for it, its tables are brought here, and one layer after another becomes
-//! part of the store, each in a turn of the committer, so that the guards hold and commits go on in between.
+//! Adopts a parcel: makes room for it, brings its tables into this store's folder, and registers one layer after
+//! another. Each registration is a turn of the committer, so that guards are checked and commits continue in between.
 //!
-//! **Room** means that this store counts on from where the other one had come to. So what comes is older than all that
-//! is written here from now on, whatever number it has. What was written here before has to be in tables first: the
-//! engine takes all that journals hold up to the highest number in its tables as written out.
+//! **Making room** raises this store's sequence number to that of the source. So adopted rows are older than every
+//! later write here, whatever their sequence numbers are. Earlier writes of this store have to be flushed first: the
+//! engine regards all journal entries up to the highest sequence number in its tables as flushed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,14 +24,13 @@ use crate::queue::Queue;
 use crate::slot::Slot;
 use crate::state::State;
 
-/// How many runs of tables may wait to be merged, with those of the parcel: commits wait where there are more than twice
-/// as many.
+/// How many runs of tables may wait for compaction, including those of the parcel. Commits wait at more than twice as many.
 const RUNS_MAX: usize = 12;
-/// For how long it is waited until there are fewer, and until memtables are tables.
+/// How long to wait until there are fewer, and until memtables are flushed.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Takes it over, unless something is in the way.
+/// Adopts the parcel, unless something prevents it.
 pub(crate) async fn adopt(
     slot: &Slot,
     queue: &Queue,
@@ -47,13 +46,13 @@ pub(crate) async fn adopt(
     Ok(true)
 }
 
-/// Brings the tables, on a thread of its own.
+/// Brings the tables, in a separate thread.
 async fn bring(state: Arc<State>, content: Content) -> Result<Option<Vec<Carried>>> {
     let (answer, answered) = oneshot::channel();
     let bring = move || {
         give_way();
         let _working = state.working();
-        // Whoever asked may have gone: then the tables go as well.
+        // If the caller has gone, the tables are dropped.
         let _ = answer.send(bring_here(&state, &content));
     };
     let thread = std::thread::Builder::new().name("lazuli:carry".to_owned()).spawn(bring);
@@ -80,8 +79,8 @@ fn bring_here(state: &Arc<State>, content: &Content) -> Result<Option<Vec<Carrie
     carry(state, content).map(Some)
 }
 
-/// Merges what lies in the first level with what is below it, unless that is much beside what comes. What comes cannot go
-/// down past it, and would be merged with it before long, and be rewritten as a whole.
+/// Compacts the first level into the one below, unless that is large compared with the parcel. Adopted tables cannot
+/// move down past the first level; they would soon be compacted with it and rewritten.
 fn merge_first_level(state: &State, content: &Content) -> Result<()> {
     let tree = &state.keyspaces.data.tree;
     let bytes = tree.current_version().l0().size();
@@ -95,7 +94,7 @@ fn merge_first_level(state: &State, content: &Content) -> Result<()> {
     merged.map_err(|error| from_engine(&error.into()))
 }
 
-/// Whether the tables have a row of the stretches, be it one that says that a key is gone. It would be above what comes.
+/// Whether the tables have a row or a tombstone in the stretches. It would be above the adopted rows.
 fn has_remains(data: &Keyspace, stretches: &[Stretch]) -> Result<bool> {
     let version = data.tree.current_version();
     for table in version.iter_tables() {
@@ -108,7 +107,7 @@ fn has_remains(data: &Keyspace, stretches: &[Stretch]) -> Result<bool> {
     Ok(false)
 }
 
-/// Makes a layer part of the store. Only the committer calls it, between two batches.
+/// Registers a layer with the engine. Only the committer calls it, between two batches.
 pub(crate) fn register(state: &State, layer: Carried) -> Result<()> {
     let level = layer.level;
     let tables = layer.take();
@@ -122,8 +121,8 @@ pub(crate) fn register(state: &State, layer: Carried) -> Result<()> {
     Ok(())
 }
 
-/// How far tables that have just come may go down, at most to where they come from, instead of being merged with all that
-/// comes on top of them. No other table may lie among their keys on the way, and the engine moves a first level as a whole.
+/// The level to which adopted tables may go down, at most the one they come from, so that they are not compacted with
+/// everything above them. No other table may overlap their keys on the way, and the engine moves a first level as a whole.
 fn resting_place(data: &Keyspace, lowest: u8, ours: &[Table]) -> Option<u8> {
     let version = data.tree.current_version();
     let is_ours = |table: &Table| ours.iter().any(|it| it.id() == table.id());

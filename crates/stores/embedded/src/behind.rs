@@ -1,20 +1,20 @@
-//! Making a thread less urgent than those that serve requests: for work that nobody waits for.
+//! Lowers the priority of a background thread below that of threads that serve requests.
 
-/// By how much it gives way, where the cores are busy.
+/// The nice value of background threads.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 10;
-/// How much longer than asked for it may sleep, so that its rests are short.
+/// Timer slack: how much longer than requested the thread may sleep. Small, so that its pauses stay short.
 #[cfg(target_os = "linux")]
 const TIMER_SLACK_NS: u64 = 1_000;
 
-/// Makes this thread, and no other, less urgent.
+/// Lowers the priority of this thread only.
 #[cfg(target_os = "linux")]
 pub(crate) fn give_way() {
-    // Whoever may not choose runs as before. It is not added to what the thread has that starts this one.
+    // Without permission the thread keeps its priority. The value is absolute, not relative to the parent thread.
     let _ = rustix::process::setpriority_process(None, NICENESS);
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(TIMER_SLACK_NS));
 }
 
-/// Elsewhere it would be the whole process.
+/// On other systems it would affect the whole process.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn give_way() {}

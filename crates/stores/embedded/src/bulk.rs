@@ -1,11 +1,11 @@
-//! Bulk loads: items that go straight into tables, past journal and memtable, and appear all at once.
+//! Bulk loads: items that are written straight into tables, bypassing journal and memtable, and become visible all at once.
 //!
-//! A thread of its own writes the tables, which nobody sees, while commits go on. Then the load stands in the committer's
-//! line, as every commit does. When its turn comes the committer checks the guards, lets the thread register the tables
-//! with the engine, and shows the result. So a load is in the store as a whole or not at all, and never if a guard of its
-//! is gone. Tables that are never registered are deleted by the engine at the next start.
+//! A separate thread writes the tables, which are not visible yet, while commits continue. Then the load waits in
+//! the committer's queue like a commit. In its turn the committer checks the guards, lets the thread register the
+//! tables with the engine, and publishes the result. So a load is atomic, and is refused if one of its guards is
+//! gone. The engine deletes unregistered tables at the next start.
 //!
-//! Nobody waits for the thread while it writes, but many may wait for the core that it keeps: so it rests.
+//! The writing thread is a background thread: it is rate-limited.
 
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -20,20 +20,20 @@ use crate::behind::give_way;
 use crate::error::{from_engine, from_io};
 use crate::state::State;
 
-/// While the engine has this many runs of tables to be merged, loads wait, so that commits do not have to.
+/// While this many runs of tables wait for compaction, loads wait, so that commits do not have to.
 const RUNS_MAX: usize = 12;
 const STALL_LOOK_MS: u64 = 5;
-/// Parts that wait to be written. Whoever brings more waits.
+/// Parts that wait to be written. With more, the caller waits.
 const PARTS_WAITING_MAX: usize = 4;
 
-/// Tables that are written and wait for their turn. If it is dropped, they are forgotten.
+/// Tables that are written and wait for their turn. If it is dropped, they are discarded.
 pub(crate) struct Load {
     turn: mpsc::Sender<()>,
     done: mpsc::Receiver<Result<()>>,
 }
 
 impl Load {
-    /// Makes the items part of the store. Only the committer calls it, between two batches.
+    /// Makes the items visible. Only the committer calls it, between two batches.
     pub(crate) fn register(self) -> Result<()> {
         // The thread that wrote the tables ends only after this, unless it panics.
         self.turn.send(()).map_err(|_| panicked())?;
@@ -41,7 +41,7 @@ impl Load {
     }
 }
 
-/// Tables that are being written. If it is dropped, they are forgotten.
+/// Tables that are being written. If it is dropped, they are discarded.
 pub(crate) struct Tables {
     parts: tokio_mpsc::Sender<Vec<Item>>,
     is_written: oneshot::Receiver<Result<Load>>,
@@ -59,12 +59,12 @@ impl Tables {
         Ok(Self { parts, is_written })
     }
 
-    /// Takes items, all of which lie in `data` and behind all before them.
+    /// Adds items, all of which are in `data` and after all earlier ones.
     pub(crate) async fn add(&mut self, items: Vec<Item>) -> Result<()> {
         if self.parts.send(items).await.is_ok() {
             return Ok(());
         }
-        // The thread has ended before all was there, and says why.
+        // The thread has ended early; its result has the reason.
         let ended = (&mut self.is_written).await.unwrap_or_else(|_| Err(panicked()));
         Err(ended.err().unwrap_or_else(panicked))
     }
@@ -101,16 +101,16 @@ fn run(
     let tables = match tables {
         Ok(tables) => tables,
         Err(error) => {
-            // Whoever asked may have gone: then nobody wants to know.
+            // The caller may have gone.
             let _ = written.send(Err(error));
             return;
         }
     };
     if written.send(Ok(Load { turn, done })).is_err() || my_turn.recv().is_err() {
-        // Nobody waits for it any more, or it was refused.
+        // The caller has gone, or the load was refused.
         return;
     }
-    // Any error here leaves it unknown what is on disk, so it ends the store.
+    // After an error here the state on disk is unknown, so the store fails.
     let _ = answer.send(tables.finish().map_err(|error| state.fail(&error)));
 }
 

@@ -1,11 +1,10 @@
-//! Brings the tables of a parcel into the folder of another store, where nothing names them yet.
+//! Brings the tables of a parcel into the folder of the target store, where no manifest names them yet.
 //!
-//! A table that can go as it is gets a second name: both stores then have one file, which neither ever changes, and which is
-//! there until both have let go of it. Where a file cannot have two names, because the stores lie on two file systems, it is
-//! copied. Of all else, what lies in the ranges is written anew, with the sequence numbers that it has. What was written is
-//! read back.
+//! A table whose keys are all in the ranges gets a hard link: both stores share one immutable file, which exists
+//! until both have deleted it. Across file systems it is copied. From other tables, the rows in the ranges are
+//! written to new tables with their sequence numbers. Written tables are read back.
 //!
-//! Nobody waits for it, but many may wait for the core that it keeps: so it rests.
+//! This is background work: it is rate-limited.
 
 use std::fs::{self, File};
 use std::io::{Error as IoError, ErrorKind, Read, Write};
@@ -27,18 +26,18 @@ use crate::parcel::{Content, is_inside};
 use crate::state::{State, Working};
 use crate::table_ids;
 
-/// How many tables become part of a store at once: commits wait meanwhile.
+/// How many tables are registered at once: commits wait meanwhile.
 const TABLES_AT_ONCE_MAX: usize = 64;
-/// What is copied at once.
+/// Size of the copy buffer.
 const PIECE_BYTES: usize = 128 * 1024;
 const FILTER_BITS_PER_KEY: f32 = 10.0;
 
-/// Tables of one layer that lie in the folder of the store that is to have them. If it is dropped, they go.
+/// Tables of one layer in the folder of the target store. If it is dropped, they are deleted.
 pub(crate) struct Carried {
-    /// How deep the layer lay where it comes from.
+    /// The level of the layer in the source store.
     pub(crate) level: u8,
     tables: Vec<Table>,
-    /// They are nothing to an engine that is opened anew.
+    /// Delays reopening the engine: another engine could not use the tables.
     _working: Working,
 }
 
@@ -47,7 +46,7 @@ impl Carried {
         Self { level, tables, _working: state.working() }
     }
 
-    /// The tables, to be handed to the engine. From here on their files are its own.
+    /// The tables, to be registered with the engine. From here on it owns their files.
     pub(crate) fn take(mut self) -> Vec<Table> {
         std::mem::take(&mut self.tables)
     }
@@ -55,12 +54,12 @@ impl Carried {
 
 impl Drop for Carried {
     fn drop(&mut self) {
-        // What stays is deleted by the engine at the next start.
+        // The engine deletes remaining files at the next start.
         self.tables.iter().for_each(|table| drop(fs::remove_file(&*table.path)));
     }
 }
 
-/// Brings all of it, the oldest layer first. All is on disk when it returns.
+/// Brings all layers, the oldest first. All files are on disk when it returns.
 pub(crate) fn carry(state: &Arc<State>, content: &Content) -> Result<Vec<Carried>> {
     let folder = Layout::tables_in(&state.folder);
     let mut carrier = Carrier { state, folder, rests: Rests::default() };
@@ -90,7 +89,7 @@ struct Carrier<'a> {
 }
 
 impl Carrier<'_> {
-    /// What a table holds of the ranges.
+    /// The rows of a table that are in the ranges.
     fn table(&mut self, content: &Content, table: &Table) -> Result<Option<Table>> {
         if is_inside(table, &content.stretches)
             && table_ids::is_free(&self.state.keyspaces.data, table)
@@ -115,17 +114,17 @@ impl Carrier<'_> {
         opened.map_err(|error| from_engine(&error.into()))
     }
 
-    /// The file of the table under the same name, unless there is one with that name.
+    /// The table's file under the same name, unless a file with that name exists.
     fn bring(&mut self, table: &Table) -> Result<Option<PathBuf>> {
         let path = self.folder.join(table.id().to_string());
         let io = |error: IoError| from_io(path.display(), &error);
-        // A table that was here and goes may not have gone yet.
+        // A deleted table with this name may still have its file.
         let is_there = |error: &IoError| error.kind() == ErrorKind::AlreadyExists;
         if self.state.shares_tables {
             match fs::hard_link(&*table.path, &path) {
                 Ok(()) => return Ok(Some(path)),
                 Err(error) if is_there(&error) => return Ok(None),
-                // Whatever keeps it from having two names, it may be copied.
+                // If a hard link fails for any reason, the file is copied.
                 Err(_) => {}
             }
         }
@@ -147,7 +146,7 @@ impl Carrier<'_> {
         })?;
         match sum.digest128() == table.checksum().into_u128() {
             true => Ok(()),
-            false => Err(IoError::new(ErrorKind::InvalidData, "the copy is not what was copied")),
+            false => Err(IoError::new(ErrorKind::InvalidData, "the copy differs from its source")),
         }
     }
 
@@ -197,12 +196,12 @@ impl Carrier<'_> {
         }
         match found == sum {
             true => Ok(Some(written)),
-            false => Err(Error::corrupt("table-differs", "a table does not hold what was written")),
+            false => Err(Error::corrupt("table-differs", "a table differs from what was written")),
         }
     }
 }
 
-/// What some rows are, whatever their order.
+/// A checksum of rows that does not depend on their order.
 #[derive(Default, PartialEq, Eq)]
 struct Sum {
     rows: u64,

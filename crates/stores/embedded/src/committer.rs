@@ -1,7 +1,8 @@
-//! The one thread that writes: it takes all that waits, checks guards in order, and writes it as one batch with one sync.
+//! The one writing thread: it takes all waiting commits, checks their guards in order, and writes them as one batch
+//! with one fsync.
 //!
-//! Because nothing else writes, the guards that it has seen stay as it knows them, and a snapshot that it takes between
-//! two batches never shows half of one.
+//! Because nothing else writes, its cached guards stay correct, and a snapshot that it takes between two batches
+//! never contains half of one.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use lazuli_store::{Dropped, Error, Intake, KeyRange, Result, Write};
 
 use crate::adopt;
 use crate::bulk::Load;
-use crate::change::{Change, change_of_data};
+use crate::change::{DataChange, change_of_data};
 use crate::dropping::Chosen;
 use crate::guards::Guards;
 use crate::keyspaces::ANCHOR;
@@ -27,10 +28,10 @@ use crate::slot::Slot;
 use crate::state::State;
 use crate::watch::Watch;
 
-/// A group ends before the commit that would take it over this size, so that none waits long for others.
+/// A group ends before the commit that would exceed this size, so that no commit waits long for others.
 const GROUP_BYTES_MAX: usize = 16 * 1024 * 1024;
 const STALL_LOOK_MS: u64 = 5;
-/// After so many snapshots that were closed the engine looks which old tables nobody reads any more.
+/// After this many closed snapshots the engine checks which old tables are no longer read.
 const SNAPSHOTS_PER_LOOK: usize = 10_000;
 
 pub(crate) struct Committer {
@@ -42,24 +43,24 @@ pub(crate) struct Committer {
     guards: Guards,
     /// The last batch that was written.
     number: u64,
-    /// What the marker of the next batch says of `data`.
+    /// What the next batch's marker says about `data`.
     data_end: SeqNo,
     /// The last batch that is on disk for certain.
     synced: u64,
     synced_at: Instant,
     sealed: Sealed,
-    /// What was written before this is in tables, with the anchor behind it, once no memtable waits to be written out.
+    /// Writes before this are in tables, followed by the anchor, once no memtable waits for its flush.
     anchored: SeqNo,
     watch: Watch,
 }
 
 /// Why a committer ends.
 pub(crate) enum End {
-    /// The store is closed, and all that waited is written.
+    /// The store is closed, and all waiting commits are written.
     Closed,
     /// A write has failed.
     Failed(Error),
-    /// The engine is still, and need not be any more.
+    /// The engine has no workers (see [`State::is_still`]), and can have them again.
     Moves,
 }
 
@@ -83,7 +84,7 @@ impl Committer {
             guards: Guards::default(),
             number: last.number,
             data_end: last.data_end_after(),
-            // Opening the store synced what it found.
+            // Opening the store has synced everything.
             synced: last.number,
             synced_at: Instant::now(),
             sealed: Sealed::default(),
@@ -114,12 +115,12 @@ impl Committer {
         End::Closed
     }
 
-    /// What the engine has when it is to be opened anew.
+    /// The state for reopening the engine.
     pub(crate) fn kept(&self) -> Kept {
         Kept { number: self.number, synced: self.synced }
     }
 
-    /// It wakes up to free memtables, to look at disk and engine, and a relaxed one for the sync that it owes.
+    /// Wakes up to free memtables, to check disk and engine, and in relaxed mode for the pending fsync.
     fn wait_max(&self) -> Option<Duration> {
         let owed = self.synced < self.number && self.state.check().is_ok();
         let sync = owed.then(|| {
@@ -135,7 +136,7 @@ impl Committer {
         let mut bytes = 0;
         for mut job in jobs {
             if let Some(other) = job.other.take() {
-                // What came before it goes before it.
+                // Earlier commits are written first.
                 self.commit_group(std::mem::take(&mut group));
                 bytes = 0;
                 let done = self.take_turn(&job, other);
@@ -181,14 +182,14 @@ impl Committer {
         }
     }
 
-    /// Writes all that the group writes as one batch.
+    /// Writes all writes of the group as one batch.
     fn write_group(&mut self, group: &mut [Job]) -> Result<()> {
         let change = change_of_data(group.iter().flat_map(|job| &job.writes));
         let marker = Marker { writes_data: change.is_some(), ..self.next_marker() };
         let items = group.iter().map(|job| job.writes.len()).sum::<usize>();
         let mut batch = self.begin_batch(&marker, items + 1);
         let keyspaces = &self.state.keyspaces;
-        if change == Some(Change::Deletes) {
+        if change == Some(DataChange::Deletes) {
             batch.insert(&keyspaces.data, Bytes::from_static(ANCHOR), Bytes::new());
         }
         for write in group.iter_mut().flat_map(|job| std::mem::take(&mut job.writes)) {
@@ -205,7 +206,7 @@ impl Committer {
         self.write(batch, &marker, mode)
     }
 
-    /// The marker of the next batch, as far as it does not depend on what that one holds.
+    /// The marker of the next batch, except for the fields that depend on its contents.
     fn next_marker(&self) -> Marker {
         Marker {
             number: self.number + 1,
@@ -216,7 +217,7 @@ impl Committer {
         }
     }
 
-    /// A batch with room for so many items besides the marker, which is always the first.
+    /// A batch with capacity for this many items besides the marker, which is always the first.
     fn begin_batch(&self, marker: &Marker, items: usize) -> OwnedWriteBatch {
         let mut batch = OwnedWriteBatch::with_capacity(self.state.db.clone(), items + 1);
         let key = self.state.marker.clone();
@@ -224,11 +225,11 @@ impl Committer {
         batch
     }
 
-    /// Does what is no batch, unless a guard is gone.
+    /// Executes a job that is not a batch, if its guards exist.
     fn take_turn(&mut self, job: &Job, other: Other) -> Result<()> {
         self.prepare(std::slice::from_ref(job))?;
         if !job.guards.iter().all(|guard| self.guards.exists(guard)) {
-            return Err(Error::moved("the guard of what is to be done is gone"));
+            return Err(Error::moved("the guard of this job is gone"));
         }
         if !matches!(other, Other::Drop(..) | Other::Pack(..)) {
             self.slot.room.health().check(Intake::default())?;
@@ -236,7 +237,7 @@ impl Committer {
         match other {
             Other::Load(load) => self.load(load),
             Other::Drop(range, tell) => {
-                // Whoever asked may have gone: then nobody wants to know.
+                // The caller may have gone.
                 let _ = tell.send(self.drop_range(&range)?);
                 Ok(())
             }
@@ -255,13 +256,13 @@ impl Committer {
         }
     }
 
-    /// Counts on from `until`, and has what was written before written out.
+    /// Raises the sequence number to `until`, and flushes earlier writes.
     fn make_room(&mut self, until: SeqNo) -> Result<()> {
         let state = self.state.clone();
         state.db.supervisor.seqno.fetch_max(until);
         state.db.supervisor.snapshot_tracker.set(until);
         state.publish(self.guards.show());
-        // Only a load may be newer than the last batch (see `open`), so one batch comes before all that is about to come.
+        // Only a load may be newer than the last batch (see `open`), so a batch is written before the adopted tables.
         let marker = self.next_marker();
         let batch = self.begin_batch(&marker, 0);
         self.write(batch, &marker, PersistMode::SyncData)?;
@@ -270,18 +271,19 @@ impl Committer {
 
     /// Drops tables of a range.
     ///
-    /// What a start finds in `data` must reach as far as it did before: what is in journals and not behind that counts as
-    /// written out, and what is behind it is missed (see `open`). So the anchor, which is in no range, must be in a table
-    /// and newer than all that goes.
+    /// After a start, the tables of `data` must reach at least as far as before: journal entries below their highest
+    /// sequence number count as flushed, entries above it as missing (see `open`). So the anchor, which is in no
+    /// range, must be in a table and newer than all dropped tables.
     fn drop_range(&mut self, range: &KeyRange) -> Result<Dropped> {
         let state = self.state.clone();
         let data = &state.keyspaces.data;
-        // The engine would wait for merges under way, and commits for the engine. One that begins just now is waited for.
+        // The engine would wait for running compactions, and commits for the engine. One that begins just now is
+        // waited for.
         if state.is_merging() || data.sealed_memtable_count() > 0 {
             let is_none = Chosen::of(data, range).is_none();
             return Ok(if is_none { Dropped::All } else { Dropped::NotNow });
         }
-        // No memtable becomes a table meanwhile.
+        // No memtable is flushed meanwhile.
         let flushes = data.tree.get_flush_lock();
         let Some(chosen) = Chosen::of(data, range) else { return Ok(Dropped::All) };
         if chosen.newest >= self.anchored {
@@ -294,7 +296,7 @@ impl Committer {
         chosen.drop_from(data).map_err(|error| state.fail(&error))?;
         drop(flushes);
         state.publish(self.guards.show());
-        // The engine lets go of old tables when it writes out a memtable, of those of which it knows that nobody reads them.
+        // The engine frees old tables when it flushes a memtable, if it knows that they are no longer read.
         self.write_anchor()?;
         (0..SNAPSHOTS_PER_LOOK).for_each(|_| drop(state.db.snapshot()));
         self.seal(data)?;
@@ -313,8 +315,8 @@ impl Committer {
 
     /// Makes a load visible.
     fn load(&mut self, load: Load) -> Result<()> {
-        // Tables must not run ahead of journals, which commits leave unsynced where that is allowed. And only after a
-        // batch that says so may `data` hold something newer than the last batch.
+        // Tables must not be newer than journals, which relaxed commits leave unsynced. And `data` may hold something
+        // newer than the last batch only if that batch announces it.
         let marker = Marker { loads: true, ..self.next_marker() };
         let batch = self.begin_batch(&marker, 0);
         self.write(batch, &marker, PersistMode::SyncData)?;
@@ -325,11 +327,12 @@ impl Committer {
         Ok(())
     }
 
-    /// Learns whether the guards of a group exist, before any effect of the group, and waits while the engine is behind.
+    /// Looks up the guards of a group, before any effect of the group, and waits while the engine is behind.
     fn prepare(&mut self, group: &[Job]) -> Result<()> {
         self.state.check()?;
         self.seal_full()?;
-        let guards = group.iter().flat_map(|job| &job.guards);
+        let found = self.state.published().take_found();
+        let guards = group.iter().flat_map(|job| &job.guards).chain(&found);
         let keyspaces = &self.state.keyspaces;
         self.guards.learn(guards, |guard| keyspaces.of(guard).contains_key(guard))?;
         let runs = keyspaces.all().map(|(keyspace, _)| keyspace.tree.l0_run_count());
@@ -337,7 +340,7 @@ impl Committer {
         while self.state.keyspaces.are_behind() {
             self.state.check_engine()?;
             if self.state.is_still {
-                // There are no workers to wait for, and merges have to wait.
+                // There are no workers to wait for, and compactions have to wait.
                 return keyspaces.all().iter().try_for_each(|(it, _)| self.state.flush_here(it));
             }
             std::thread::sleep(Duration::from_millis(STALL_LOOK_MS));
@@ -345,10 +348,10 @@ impl Committer {
         Ok(())
     }
 
-    /// Puts full memtables in the line of those that wait to be written out, where `Keyspaces::are_behind` sees them.
+    /// Rotates full memtables into the queue for flushing, where `Keyspaces::are_behind` sees them.
     ///
-    /// The engine leaves this to its worker and asks it with every batch. While that one merges, memtable and journal
-    /// would grow without bound, and a thousand such requests fill its line, in which it then waits for itself.
+    /// The engine leaves this to its worker and sends it a request with every batch. While that worker compacts, memtable
+    /// and journal would grow without bound, and a thousand requests fill its queue, on which it then deadlocks.
     fn seal_full(&mut self) -> Result<()> {
         let state = self.state.clone();
         state.keyspaces.full().try_for_each(|keyspace| self.seal(keyspace))
@@ -360,8 +363,8 @@ impl Committer {
         if self.state.is_still { self.state.flush_here(keyspace) } else { Ok(()) }
     }
 
-    /// Writes a batch and shows it to readers. Any error here leaves it unknown what is on disk, so the engine
-    /// must be opened anew.
+    /// Writes a batch and publishes it to readers. After an error here the state on disk is unknown, so the engine
+    /// must be reopened.
     fn write(&mut self, batch: OwnedWriteBatch, marker: &Marker, mode: PersistMode) -> Result<()> {
         batch.durability(Some(mode)).commit().map_err(|error| self.state.fail(&error))?;
         self.number = marker.number;
@@ -371,14 +374,14 @@ impl Committer {
         if mode == PersistMode::SyncData { self.note_synced() } else { Ok(()) }
     }
 
-    /// Syncs what relaxed commits have left, at once or when it is due.
+    /// Syncs relaxed commits, at once or when it is due.
     fn sync_if_due(&mut self, at_once: bool) {
         let due = self.synced_at.elapsed() >= Duration::from_millis(RELAXED_SYNC_MS_MAX);
         if self.synced == self.number || !(due || at_once) || self.state.check().is_err() {
             return;
         }
         let synced = self.state.db.persist(PersistMode::SyncData);
-        // An error is kept in the state: every later caller gets it.
+        // The error is kept in the state: every later caller gets it.
         let _ = synced.map_err(|error| self.state.fail(&error)).and_then(|()| self.note_synced());
     }
 

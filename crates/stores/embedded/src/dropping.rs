@@ -1,7 +1,7 @@
-//! Which tables of `data` go as a whole when a range of keys does.
+//! Selects the tables of `data` that can be dropped whole when a range of keys is deleted.
 //!
-//! A table of which every key lies in the range can be dropped without a look into it. What tables hold that reach beyond
-//! the range, and what is in memory, stays: whoever asked deletes it key by key.
+//! A table whose keys are all in the range is dropped without reading it. Rows in other tables and in memtables
+//! stay: the caller deletes them key by key.
 
 use std::ops::{Bound, RangeBounds};
 use std::path::PathBuf;
@@ -12,17 +12,17 @@ use lazuli_store::KeyRange;
 
 use crate::keyspaces::{Bounds, parts};
 
-/// How many tables go at once: commits wait meanwhile.
+/// How many tables are dropped at once: commits wait meanwhile.
 const TABLES_AT_ONCE_MAX: usize = 64;
 
-/// With less than this in tables of its own a range is not worth it: deleting it is over sooner than what dropping makes
-/// the engine write out.
+/// A range with less than this in tables of its own is not dropped: deleting its rows is faster than the flush that
+/// dropping requires.
 const BYTES_LEAST: u64 = 4 * 1024 * 1024;
 
 /// Tables that are to be dropped.
 pub(crate) struct Chosen {
     start: Bound<Slice>,
-    /// The last key that they hold. No other table lies wholly between start and this.
+    /// Their last key. No other table is completely between the start and this key.
     last: Slice,
     pub(crate) paths: Vec<Arc<PathBuf>>,
     /// The highest sequence number that they hold.
@@ -32,7 +32,7 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// Those of the range that come first, if it is worth it.
+    /// The first tables of the range, if it is large enough.
     pub(crate) fn of(data: &Keyspace, range: &KeyRange) -> Option<Self> {
         if range.is_empty() {
             return None;
@@ -53,7 +53,7 @@ impl Chosen {
         tables.sort_unstable_by(|a, b| a.metadata.key_range.max().cmp(b.metadata.key_range.max()));
         let last = tables.get(..TABLES_AT_ONCE_MAX).unwrap_or(&tables).last()?;
         let last = last.metadata.key_range.max().clone();
-        // Others may end with the same key.
+        // Other tables may end with the same key.
         let count = tables.partition_point(|table| table.metadata.key_range.max() <= &last);
         let more = count < tables.len();
         tables.truncate(count);
@@ -62,7 +62,7 @@ impl Chosen {
         Some(Self { start: bounds.0.map(Slice::from), last, paths, newest, more })
     }
 
-    /// Drops them. Whatever else lies wholly between their keys by now goes too.
+    /// Drops them, and any other table that is now completely between their keys.
     pub(crate) fn drop_from(&self, data: &Keyspace) -> fjall::Result<()> {
         let start = self.start.as_ref().map(|start| &start[..]);
         let bounds: Bounds<'_> = (start, Bound::Included(&self.last[..]));

@@ -1,4 +1,4 @@
-//! What the committer knows about guards, so that neither it nor whoever begins a transaction has to read them each
+//! What the committer knows about guards, so that neither it nor the callers of `begin` and `snapshot` have to read them each
 //! time. It can know because nothing but the committer writes.
 
 use std::collections::{HashMap, HashSet};
@@ -13,11 +13,11 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::error::from_engine;
 
 /// How many guards are remembered. All are forgotten when there are more.
-const KNOWN_MAX: usize = 4 * 1024;
+pub(crate) const KNOWN_MAX: usize = 4 * 1024;
 /// How long a guard that was learned may stay unknown to readers: showing all of them anew takes time.
 const SHOW_MS_LEAST: u64 = 50;
 
-/// Hashes keys of the local map, which nobody outside chooses: quick is enough.
+/// Hashes keys of the local map. They are not chosen by clients, so a fast hash is enough.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct KeyHasher(u64);
 
@@ -35,21 +35,21 @@ impl Hasher for KeyHasher {
 
 #[derive(Default)]
 pub(crate) struct Guards {
-    /// Whether each key that was a guard lately exists, with the effect of the group that is being built.
+    /// Whether each recently used guard exists, with the effects of the current group.
     known: HashMap<Bytes, bool, ByKey>,
-    /// The lowest and the highest of those keys. Guards lie close together and almost every write lies elsewhere, which
-    /// two comparisons find out faster than a look into the map.
+    /// The lowest and the highest of those keys. Guards are close together and almost every write is elsewhere, which
+    /// two comparisons detect faster than a lookup in the map.
     span: Option<(Bytes, Bytes)>,
-    /// Those that exist, as readers were last shown them.
+    /// The existing ones, as last published to readers.
     shown: Arc<HashSet<Bytes, ByKey>>,
     shown_at: Option<Instant>,
     learned: bool,
-    /// Something that readers think exists does not: they must be shown, and at once.
+    /// A guard that readers believe to exist is gone: it must be published at once.
     lost: bool,
 }
 
 impl Guards {
-    /// Makes sure that these are known. Must be called before any effect of the group is noted.
+    /// Loads these guards into the cache. Must be called before any effect of the group is applied.
     pub(crate) fn learn<'a>(
         &mut self,
         guards: impl Iterator<Item = &'a Bytes>,
@@ -88,7 +88,7 @@ impl Guards {
         self.known.get(guard) == Some(&true)
     }
 
-    /// Takes in the effect of a write that will be part of the group.
+    /// Applies the effect of a write of the group.
     pub(crate) fn note(&mut self, write: &Write) {
         if !self.may_know(write.key()) {
             return;
@@ -103,12 +103,12 @@ impl Guards {
         }
     }
 
-    /// Something was written that was not noted, and nothing deleted: what was missing may be there.
+    /// Something was written past this cache, and nothing deleted: missing guards may exist now.
     pub(crate) fn forget_missing(&mut self) {
         self.known.retain(|_, exists| *exists);
     }
 
-    /// Those that exist now that the group is written. May lack some that do, never holds one that does not.
+    /// The existing guards after the group is written. Some may be missing, but none is stale.
     pub(crate) fn show(&mut self) -> Arc<HashSet<Bytes, ByKey>> {
         let least = Duration::from_millis(SHOW_MS_LEAST);
         let due = self.shown_at.is_none_or(|shown_at| shown_at.elapsed() >= least);

@@ -1,15 +1,15 @@
-//! The two keyspaces of the engine, and which key lies where.
+//! The two keyspaces of the engine, and which keys are in each.
 //!
 //! ```text
 //! data   every key from 00 00 00 01 on, and the anchor before them
 //! own    every key before it (container 0: what a shard knows about itself), and the marker behind them
 //! ```
 //!
-//! What is committed for the shard itself, with every batch, lies at one end of all keys. In one tree with the data it
-//! would make every table that is flushed overlap all others, and the engine would merge what was loaded over and over.
+//! Every batch writes rows of the shard itself, which are at one end of all keys. In one tree with the data they
+//! would make every flushed table overlap all others, and the engine would compact loaded tables over and over.
 //!
-//! Marker and anchor lie where readers of their keyspace never look, because no key of a caller does: so nothing has to be
-//! left out of what is read, and callers may use any key.
+//! Marker and anchor are outside of the ranges that callers' keys can have in their keyspace. So reads never have
+//! to filter them, and callers may use any key.
 
 use std::ops::Bound;
 
@@ -18,50 +18,50 @@ use lazuli_store::KeyRange;
 
 use crate::merges::Hurry;
 
-/// The first key that is a caller's data. All before it are the shard's own.
+/// The first key of callers' data. All keys before it are the shard's own.
 pub(crate) const DATA_START: &[u8] = &[0, 0, 0, 1];
 
-/// What the engine calls them, and how it numbers them: in the order in which they were created, from 1.
+/// The engine's names and numbers of the keyspaces: in the order of creation, from 1.
 pub(crate) const DATA: (&str, u64) = ("data", 1);
 pub(crate) const OWN: (&str, u64) = ("own", 2);
 
 /// A row of the store in `data`, put by every batch that otherwise only deletes there.
 ///
-/// Merges drop deletions. With the last of them the engine would forget that it has written the batch out: it would keep
-/// the batch's journal for as long as nothing else comes, and nobody could tell what was merged away from what was lost.
+/// Compactions drop tombstones. With the last of them the engine would forget that it has flushed the batch: it would keep
+/// the batch's journal while nothing else is written, and a dropped tombstone could not be distinguished from a lost one.
 pub(crate) const ANCHOR: &[u8] = &[0];
 
-/// Where keys of callers may lie in a keyspace.
+/// The range of callers' keys in a keyspace.
 pub(crate) type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
 const OWN_BOUNDS: Bounds<'static> = (Bound::Unbounded, Bound::Excluded(DATA_START));
 const DATA_BOUNDS: Bounds<'static> = (Bound::Included(DATA_START), Bound::Unbounded);
 
-/// The engine halts writers at 4 memtables that wait to be written out, and at 30 runs of tables that wait to be merged,
-/// and does not notice there if its workers have failed. Waiting below that, and looking, keeps a failure from becoming
-/// a hang.
+/// The engine blocks writers at 4 memtables that wait for their flush, and at 30 runs of tables that wait for
+/// compaction, and does not notice there that its workers have failed. Waiting below these limits, and checking,
+/// turns a hang into an error.
 const SEALED_MEMTABLES_MAX: usize = 3;
 const RUNS_MAX: usize = 28;
 
-/// What a shard keeps about itself is little beside its data: its memtable gets this part of the bytes of the other.
+/// A shard's own rows are few compared with its data: their memtable gets this part of the other's size.
 const OWN_MEMTABLE_PART: u64 = 4;
 
 pub(crate) struct Keyspaces {
     pub(crate) data: Keyspace,
     pub(crate) own: Keyspace,
-    /// How much a memtable of `data` gathers.
+    /// Size of a memtable of `data`.
     pub(crate) memtable_bytes: u64,
-    /// Told whether merges are behind.
+    /// Tells the compaction filters whether compactions are behind.
     pub(crate) hurry: Hurry,
 }
 
 impl Keyspaces {
-    /// The one in which a caller's key lies.
+    /// The keyspace of a caller's key.
     pub(crate) fn of(&self, key: &[u8]) -> &Keyspace {
         if is_data(key) { &self.data } else { &self.own }
     }
 
-    /// Those whose memtable has gathered enough to become a table.
+    /// Keyspaces whose memtable is full.
     pub(crate) fn full(&self) -> impl Iterator<Item = &Keyspace> {
         let own_bytes = self.memtable_bytes / OWN_MEMTABLE_PART;
         let limits = [(&self.data, self.memtable_bytes), (&self.own, own_bytes)];
@@ -80,7 +80,7 @@ impl Keyspaces {
         })
     }
 
-    /// Both, with the bounds of callers' keys in them, in the order of keys.
+    /// Both, with the bounds of callers' keys in them, in key order.
     pub(crate) fn all(&self) -> [(&Keyspace, Bounds<'static>); 2] {
         [(&self.own, OWN_BOUNDS), (&self.data, DATA_BOUNDS)]
     }
@@ -90,7 +90,7 @@ pub(crate) fn is_data(key: &[u8]) -> bool {
     key >= DATA_START
 }
 
-/// The part of a range that lies in `own`, and the part that lies in `data`. The range must not be empty.
+/// The part of a range in `own`, and the part in `data`. The range must not be empty.
 pub(crate) fn parts(range: &KeyRange) -> [Option<Bounds<'_>>; 2] {
     let start = Bound::Included(&range.start[..]);
     let end = range.end.as_ref().map_or(Bound::Unbounded, |end| Bound::Excluded(&end[..]));

@@ -1,4 +1,4 @@
-//! The directory of a store: its lock, its format, and how it comes into being all at once.
+//! The directory of a store: its lock, its format, and its atomic creation.
 //!
 //! ```text
 //! <path>/lock            held while the store is open; says by whom
@@ -12,14 +12,14 @@
 //! <path>/store.new/      a store that is being created; never opened, replaced by the next attempt
 //! ```
 //!
-//! `store/` appears by one rename once everything in it is on disk, so whatever is missing in it later is damage.
+//! `store/` appears by one rename once everything in it is on disk, so a missing file in it is damage.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::hash::{BuildHasher, Hasher};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use lazuli_store::{Error, Result};
+use lazuli_store::{Error, Result, StoreReason};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::from_io;
@@ -60,12 +60,12 @@ impl Layout {
         self.store().join("lazuli.torn")
     }
 
-    /// Below the engine's directory, which is given.
+    /// Relative to the given engine directory.
     pub(crate) fn dropped_in(folder: &Path) -> PathBuf {
         folder.join("lazuli.dropped")
     }
 
-    /// The tables of `data`, below the engine's directory.
+    /// The tables of `data`, relative to the engine's directory.
     pub(crate) fn tables_in(folder: &Path) -> PathBuf {
         folder.join(format!("keyspaces/{}/tables", DATA.1))
     }
@@ -74,7 +74,7 @@ impl Layout {
         folder.join("lazuli.format")
     }
 
-    /// Takes the store for this process. The lock goes with the file that is returned.
+    /// Locks the store for this process. The lock is held as long as the returned file.
     pub(crate) fn lock(&self) -> Result<File> {
         let path = self.root.join("lock");
         let io = |error: &std::io::Error| from_io(path.display(), error);
@@ -99,7 +99,7 @@ impl Layout {
 
     fn locked(&self, file: &mut File) -> Error {
         let mut owner = String::new();
-        // Who holds it is a courtesy: the refusal stands without it.
+        // The owner's id is optional: the refusal works without it.
         let _ = file.take(20).read_to_string(&mut owner);
         let owner = match owner.trim() {
             "" => "another process".to_owned(),
@@ -107,12 +107,12 @@ impl Layout {
         };
         let path = self.root.display();
         Error::unavailable(
-            "store-locked",
+            StoreReason::Locked,
             format!("{path} is in use by {owner}: stop it, or choose another directory"),
         )
     }
 
-    /// The id of the store that is here, or none if there is no store yet.
+    /// The id of the existing store, or none if there is no store yet.
     pub(crate) fn identify(&self) -> Result<Option<StoreId>> {
         let folder = self.store();
         let exists = folder.try_exists().map_err(|error| from_io(folder.display(), &error))?;
@@ -123,7 +123,7 @@ impl Layout {
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let message = format!("{} is missing: this is no store of ours", path.display());
+                let message = format!("{} is missing: this is not a Lazuli store", path.display());
                 return Err(Error::corrupt("format-unknown", message));
             }
             Err(error) => return Err(from_io(path.display(), &error)),
@@ -131,7 +131,7 @@ impl Layout {
         parse_format(&text).map_err(|error| error.context(path.display())).map(Some)
     }
 
-    /// Makes the store that `fill` has put into the unfinished folder the one that is opened.
+    /// Renames the unfinished folder, which `fill` has completed, to the final one.
     pub(crate) fn create(&self, fill: impl FnOnce(&Path) -> Result<()>) -> Result<StoreId> {
         let folder = self.unfinished();
         let io = |error: std::io::Error| from_io(folder.display(), &error);
@@ -159,7 +159,7 @@ pub(crate) fn sync_folder(path: &Path) -> std::io::Result<()> {
     if cfg!(windows) { Ok(()) } else { File::open(path)?.sync_all() }
 }
 
-/// Sixteen bytes that no other store has. Not a secret: it only has to differ.
+/// Sixteen random bytes. Not a secret: they only have to differ between stores.
 fn new_id() -> StoreId {
     let mut id = StoreId::default();
     for half in id.chunks_mut(8) {

@@ -1,11 +1,10 @@
 //! The default store: one fjall database, one directory, one committing thread per shard.
 //!
-//! Reading order: `layout` (files, lock, format), `keyspaces` (which key lies where), `queue` and `committer` (how
-//! writes become batches), `state` and `reader` (what readers see), `marker`, `manifest` and `journal` (how a start
-//! tells what was never promised from what was lost), `open` (all of it in order),
-//! `slot`, `mend`, `room` and `watch` (what happens when the disk fails or is full), `parcel`, `carry` and `adopt` (how
-//! tables go from one store to another as they are). `writeback`, `merges` and `trim` keep commits quick beside large
-//! writes, merges and deletions, and nothing needs them.
+//! Reading order: `layout` (files, lock, format), `keyspaces` (which keys are where), `queue` and `committer` (how writes
+//! become batches), `state` and `reader` (what readers see), `marker`, `manifest` and `journal` (how a start distinguishes
+//! unanswered commits from lost ones), `open` (all of it in order), `slot`, `mend`, `room` and `watch` (failed and full
+//! disks), `parcel`, `carry` and `adopt` (how a store adopts tables of another without rewriting them). `writeback`,
+//! `merges` and `trim` keep commits fast beside large writes, compactions and deletions; the store works without them.
 
 mod adopt;
 mod behind;

@@ -1,5 +1,5 @@
-//! Checks the engine's small files before it opens them, because it takes some damage there for a job half done: a
-//! keyspace without a manifest is deleted, and the sum of a manifest is written but never checked.
+//! Checks the engine's small files before it opens them, because it treats some damage there as an unfinished job: it
+//! deletes a keyspace without a manifest, and never verifies the checksum of a manifest.
 //!
 //! ```text
 //! version                   "FJL" 3
@@ -22,7 +22,7 @@ use crate::layout::sync_folder;
 const VERSION: &[u8] = b"FJL\x03";
 const CURRENT_BYTES: usize = 25;
 
-/// Fails unless the engine will find what it left.
+/// Fails unless the engine's files are complete.
 pub(crate) fn check(store: &Path) -> Result<()> {
     let version = store.join("version");
     if read(&version)? != VERSION {
@@ -34,8 +34,8 @@ pub(crate) fn check(store: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Brings to disk again which manifest of each keyspace is the current one. After a failed sync the system may show what
-/// the disk does not have, and another sync would not write it: only what is written anew is.
+/// Rewrites the files that name the current manifest of each keyspace. After a failed fsync the page cache may have
+/// bytes that the disk does not have, and another fsync would not write them.
 pub(crate) fn settle(store: &Path) -> Result<()> {
     for keyspace in [0, DATA.1, OWN.1] {
         let folder = store.join("keyspaces").join(keyspace.to_string());

@@ -1,7 +1,7 @@
-//! What the store writes for itself: a numbered marker in every batch, and beside the engine's files the number of the
-//! last batch that is known to be on disk.
+//! The store's own records: a numbered marker in every batch, and beside the engine's files the number of the last
+//! batch that is known to be on disk.
 //!
-//! Together they tell a torn tail, which nobody was promised, from the loss of something that was answered.
+//! Together they distinguish a torn tail, which was never answered, from the loss of an answered commit.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -10,35 +10,34 @@ use std::path::Path;
 use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The id of a store, drawn when it is created. It makes the marker's key one that no value of a caller can hold.
+/// The random id of a store. It makes the marker's key one that no value of a caller can contain.
 pub(crate) type StoreId = [u8; 16];
 
 const KEY_PREFIX: &[u8] = b"\xff\xff\xff\xfflazuli-commit\0";
 pub(crate) const VALUE_BYTES: usize = 41;
-/// Where in a value its sum begins.
+/// Offset of the checksum in a value.
 const SUM_AT: usize = 33;
 
-/// What a batch means for the keyspace `data`, as bits.
+/// The effect of a batch on the keyspace `data`, as bits.
 const WRITES: u8 = 1;
 const LOADS: u8 = 2;
 
-/// The key of the marker of a store, in the keyspace `own`, where it sorts behind everything that callers write.
+/// The key of the marker of a store, in the keyspace `own`, where it sorts after all keys of callers.
 pub(crate) fn key(id: &StoreId) -> Bytes {
     [KEY_PREFIX, id].concat().into()
 }
 
-/// The first item of every batch. Its value carries a sum of its own, so that a marker can be trusted even where the
-/// batch around it is torn.
+/// The first item of every batch. Its value has its own checksum, so a marker is valid even if the batch around it is torn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Marker {
     /// Counts the batches of a store, from 1, without a gap.
     pub(crate) number: u64,
     /// The last batch that was on disk before this one was written.
     pub(crate) synced: u64,
-    /// The engine's sequence number of this batch is not below this one, and that of the batch before it is.
+    /// The engine's sequence number of this batch is not below this one, and that of the previous batch is.
     pub(crate) sequence_least: u64,
-    /// Tables of `data` that hold all that was changed there before this batch have a sequence number that is not below
-    /// the one before this one; 0 if nothing was.
+    /// Tables of `data` that hold all its changes before this batch reach at least to the sequence number before this
+    /// one; 0 if there were none.
     pub(crate) data_end: u64,
     /// Whether this batch changes something in `data`.
     pub(crate) writes_data: bool,
@@ -74,7 +73,7 @@ impl Marker {
         (word(SUM_AT) == xxh3_64(&bytes[..SUM_AT])).then_some(marker)
     }
 
-    /// The same as `data_end` with this batch, but without a load that may have followed it.
+    /// Like `data_end`, including this batch, but without a load that may have followed it.
     pub(crate) fn data_end_after(&self) -> u64 {
         if self.writes_data { self.sequence_least + 1 } else { self.data_end }
     }
@@ -86,15 +85,15 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 
 /// The file with the number of the last batch that is on disk and answered, or about to be.
 ///
-/// It is written without a sync of its own: after a crash of the machine it may be old or missing, which only makes the
-/// next start less strict. It is never ahead of the journal.
+/// It is written without fsync: after a crash of the machine it may be old or missing, which only makes the next
+/// start less strict. It is never ahead of the journal.
 pub(crate) struct Answered {
     file: File,
 }
 
 const ANSWERED_BYTES: usize = 16;
 
-/// What the answered file says.
+/// The content of the answered file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Promise {
     /// This batch, and all before it, were on disk.
@@ -120,7 +119,7 @@ impl Answered {
         Ok(Self { file })
     }
 
-    /// What was last written.
+    /// The last number written.
     pub(crate) fn read(path: &Path) -> std::io::Result<Promise> {
         let mut bytes = [0; ANSWERED_BYTES];
         let read = File::open(path).and_then(|mut file| file.read_exact(&mut bytes));

@@ -1,19 +1,18 @@
-//! The life of the thread that commits: after a failed write it opens the engine anew, behind the store's handle.
+//! The main loop of the committing thread: after a failed write it reopens the engine behind the store's handle.
 //!
-//! The engine takes no write after one has failed, and neither do we: after a failed sync nobody knows what is on disk, and
-//! another sync that goes well says nothing about it. Reads go on in the engine as it is, which shows whole batches that
-//! were answered and nothing else. Writes are refused at once. Now and then a little is written to see whether the disk
-//! takes writes; once it does,
+//! The engine refuses writes after one has failed, and so do we: after a failed fsync the state on disk is unknown, and a
+//! later successful fsync proves nothing about it. Reads continue in the failed engine, which has only complete, answered
+//! batches. Writes are refused at once. The thread probes the disk from time to time; once writes work,
 //!
-//! - those who work longer than one operation are waited for: they notice that a write has failed, and end;
-//! - the engine is taken out, so that readers wait, and closed when the last of them has let go of it;
-//! - what lies behind the last batch that was shown is cut off the journal: the batch that failed was never shown, its
-//!   callers do not know what became of it, and from now on it has not happened. What no sync has confirmed is written
-//!   anew (see `journal::settle`, `manifest::settle`);
-//! - it is opened as it is at every start, with all that is checked there.
+//! - it waits for operations that take long: they notice the failure, and end;
+//! - it detaches the engine, so that readers wait, and closes it when the last reader has released it;
+//! - it cuts everything after the last visible batch off the journal: the failed batch was never visible, its callers
+//!   know that its outcome is unknown, and from now on it has not happened. Data that no fsync has confirmed is
+//!   rewritten (see `journal::settle`, `manifest::settle`);
+//! - it opens the engine as at every start, with all checks.
 //!
-//! Where the disk is full the engine is opened without workers: flushes and merges would fail at once, and deletions
-//! must be possible. When there is room again it is opened once more, with them.
+//! On a full disk the engine is opened without workers: flushes and compactions would fail at once, and deletions
+//! must be possible. When there is space again it is reopened with them.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -30,13 +29,13 @@ use crate::settings::Settings;
 use crate::slot::Slot;
 use crate::state::{Never, State};
 
-/// How long after a failure the disk is tried for the first time, and how often then.
+/// How long after a failure the disk is first probed, and how often after that.
 const TRY_AFTER: Duration = Duration::from_millis(250);
-/// The longest pause between two tries to open an engine that fails again and again.
+/// The longest pause between two attempts to open an engine that keeps failing.
 const TRY_AFTER_MAX: Duration = Duration::from_secs(30);
-/// An engine that lasts as long as this has not failed at once.
+/// An engine that runs this long has not failed at once.
 const LASTING: Duration = Duration::from_secs(60);
-/// For how long readers may keep the engine after it was taken out. One operation does not take as long.
+/// How long readers may hold the engine after it was detached. No operation takes as long.
 const READERS_MAX: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -47,20 +46,20 @@ pub(crate) struct Mender {
     pub(crate) settings: Settings,
 }
 
-/// What there is of an engine that has failed.
+/// The remains of a failed engine.
 struct Failed {
     error: Error,
     kept: Kept,
     /// None once it is closed.
     closed: Option<Receiver<Never>>,
-    /// Whether it was only still, and nothing has failed.
+    /// Whether it only lacked workers, and nothing has failed.
     was_still: bool,
 }
 
 impl Mender {
     /// Runs until the queue is closed and empty.
     pub(crate) fn run(self, mut opened: Opened) {
-        // Whatever ends this thread, a panic of the engine too, nobody may wait for it in vain.
+        // If this thread ends, also by a panic of the engine, no caller may wait forever.
         let _abandon = Abandon(self.queue.clone());
         let mut pause = TRY_AFTER;
         loop {
@@ -89,7 +88,7 @@ impl Mender {
         }
     }
 
-    /// Refuses what comes until the engine is open again. None if the store is closed before.
+    /// Refuses writes until the engine is open again. None if the store is closed before.
     fn mend(&self, mut failed: Failed, mut pause: Duration) -> Option<Opened> {
         if !failed.was_still {
             self.slot.set_failure(Some(failed.error.clone()));
@@ -115,7 +114,7 @@ impl Mender {
                 }
                 Err(error) => {
                     if failed.closed.is_none() {
-                        // There is nothing to read from any more.
+                        // There is no engine to read from.
                         self.slot.give_up(error.clone());
                         pause = (2 * pause).min(TRY_AFTER_MAX);
                     }
@@ -136,7 +135,7 @@ impl Mender {
         open::open(&self.layout, &self.settings, &self.slot.lock, again)
     }
 
-    /// Closes the engine, unless somebody is at work in it.
+    /// Closes the engine, unless a long operation uses it.
     fn close(&self, failed: &mut Failed) -> Result<()> {
         let Some(closed) = &failed.closed else { return Ok(()) };
         let is_idle = |state: &State| state.is_idle();
@@ -153,7 +152,7 @@ impl Mender {
             std::thread::sleep(LOOK);
         }
         drop(state);
-        // Whoever has begun to read since lets go of it in a moment, and closes it.
+        // A reader that has just begun releases the engine soon, and thereby closes it.
         let _ = closed.recv();
         failed.closed = None;
         Ok(())
@@ -164,7 +163,7 @@ fn reopening() -> Error {
     write_failed(&"the disk was full, and the store is being opened anew")
 }
 
-/// Lets go of everybody who waits when the thread ends.
+/// Releases all waiting callers when the thread ends.
 struct Abandon(Arc<Queue>);
 
 impl Drop for Abandon {

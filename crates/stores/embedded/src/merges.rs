@@ -1,8 +1,8 @@
-//! Has the engine's thread rest while it merges tables, as long as it is not behind.
+//! Rate-limits the engine's compactions, as long as they are not behind.
 //!
-//! Nobody waits for a merge, but many may wait for the core that it keeps. The engine asks a filter about every value
-//! that it merges, and this one keeps all of them. While so many runs of tables wait to be merged that commits might
-//! have to wait for it, it does not rest.
+//! A compaction is background work that would keep a core from requests. The engine calls a filter for every value
+//! that it compacts; this filter keeps all values and pauses the thread. While so many runs of tables wait for
+//! compaction that commits might have to wait, it does not pause.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,10 +12,10 @@ use fjall::compaction::filter::{
 };
 use lazuli_env::real::Rests;
 
-/// With so many runs that wait to be merged there is no time to rest.
+/// With this many runs waiting for compaction there are no pauses.
 pub(crate) const RUNS_RESTING_MAX: usize = 8;
 
-/// Whether merges are behind, known to those who merge and to the one who looks.
+/// Whether compactions are behind, shared by the filters and the committer.
 #[derive(Clone, Default)]
 pub(crate) struct Hurry(Arc<AtomicBool>);
 
@@ -35,7 +35,7 @@ impl Factory for Hurry {
     }
 }
 
-/// One merge.
+/// One compaction.
 struct Merge {
     hurry: Hurry,
     rests: Rests,

@@ -17,19 +17,19 @@ use crate::journal::{self, Cut, Scan};
 use crate::keyspaces::{DATA, Keyspaces, OWN};
 use crate::layout::Layout;
 use crate::manifest;
-use crate::marker::{self, Answered, Marker, Promise};
+use crate::marker::{self, Answered, Marker, Promise, StoreId};
 use crate::merges::Hurry;
 use crate::settings::{JOURNAL_BYTES_LEAST, Settings};
 use crate::state::{Engine, Never, State};
 use crate::table_ids;
 
-/// What is read from a table at once. Blocks half as large make loads and scans a third slower; twice as large ones, reads
-/// of single keys a quarter. Taken when a store is created, fixed from then on.
+/// Block size of tables. Half of it makes loads and scans a third slower; twice of it, reads of single keys a
+/// quarter. Fixed when a store is created.
 pub(crate) const BLOCK_BYTES: u32 = 8 * 1024;
 
 pub(crate) struct Opened {
     pub(crate) state: Arc<State>,
-    /// Hangs up when the engine is closed.
+    /// Disconnected when the engine is closed.
     pub(crate) closed: Receiver<Never>,
     pub(crate) answered: Answered,
     /// The marker of the last batch.
@@ -37,40 +37,40 @@ pub(crate) struct Opened {
     pub(crate) recovery: Recovery,
 }
 
-/// What opening a store found to do.
+/// The result of recovery when opening a store.
 #[derive(Clone, Debug, Default)]
 pub struct Recovery {
-    /// How much of the journals was looked through.
+    /// How many bytes of journals were checked.
     pub journal_bytes: u64,
-    /// What a crash had left half written, and nobody was told was done.
+    /// The torn tail of a crash, which was never answered.
     pub cut: Option<Cut>,
-    /// Set if nobody knows whether the journals have lost something that was answered.
+    /// Set if answered commits may be missing from the journals.
     pub unsure: Option<Unsure>,
 }
 
-/// The file that says which commit was answered last cannot be read. So a journal that was cut at the end of a commit, or
-/// whose last commit is damaged, looks like one after which nothing was answered.
+/// The file with the last answered commit is unreadable. So a journal that was cut at the end of a commit, or whose
+/// last commit is damaged, looks complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsure {
-    /// What became of the file.
+    /// What is wrong with the file.
     pub what: &'static str,
-    /// The journal that ends here, and where it does: what was answered after that may be lost.
+    /// The journal that ends here, and its length: commits that were answered after that may be lost.
     pub journal: PathBuf,
     pub offset: u64,
     /// The number of the first commit that may be lost.
     pub commit: u64,
 }
 
-/// What a failed engine has left that is to be opened anew.
+/// The state of a failed engine that is being reopened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
-    /// The last batch that was shown to readers. What is behind it was refused, and must not come back.
+    /// The last batch that was visible to readers. Later ones were refused, and must not come back.
     pub(crate) number: u64,
-    /// The last batch of which a sync has said that it is on disk.
+    /// The last batch that an fsync has confirmed.
     pub(crate) synced: u64,
 }
 
-/// How a store is opened that was open before.
+/// How a store is reopened.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Again {
     pub(crate) kept: Option<Kept>,
@@ -78,7 +78,7 @@ pub(crate) struct Again {
     pub(crate) is_still: bool,
 }
 
-/// Opens what is in a directory that is locked.
+/// Opens the store in a locked directory.
 pub(crate) fn open(
     layout: &Layout,
     settings: &Settings,
@@ -88,9 +88,14 @@ pub(crate) fn open(
     let lock = lock.clone();
     let open = || open_locked(layout, settings, lock, again);
     let opened = std::panic::catch_unwind(AssertUnwindSafe(open));
-    // The engine asserts what its files should say: to it damage is a fault in the program.
-    let panicked = || Err(Error::corrupt("store-corrupt", "the engine cannot make sense of it"));
+    // The engine asserts on invalid files: it treats damage as a programming error.
+    let panicked = || Err(Error::corrupt("store-corrupt", "the engine cannot read its files"));
     opened.unwrap_or_else(|_| panicked()).map_err(|error| error.context(layout.root.display()))
+}
+
+/// Creates the store, which is closed again. The caller holds its lock.
+pub(crate) fn create(layout: &Layout, settings: &Settings) -> Result<StoreId> {
+    layout.create(|folder| open_engine(folder, settings, false).map(drop))
 }
 
 fn open_locked(
@@ -102,7 +107,7 @@ fn open_locked(
     let found = layout.identify()?;
     let id = match found {
         Some(id) => id,
-        None => layout.create(|folder| open_engine(folder, settings, false).map(drop))?,
+        None => create(layout, settings)?,
     };
     let store = layout.store();
     let key = marker::key(&id);
@@ -125,7 +130,7 @@ fn open_locked(
     }
     let engine = open_engine(&store, settings, again.is_still)?;
     let last = check_numbers(&engine.1, &key, &scan, promised)?;
-    // The engine has synced what it found, and from now on readers see it.
+    // The engine has synced everything, and from now on readers see it.
     let mut answered = Answered::open(&path).map_err(io)?;
     answered.write(last.number).map_err(io)?;
     let unsure = found.and_then(|_| unsure(promise, &scan, last.number));
@@ -134,7 +139,7 @@ fn open_locked(
     Ok(Opened { state: Arc::new(state), closed, answered, last, recovery })
 }
 
-/// What may be lost if the answered file does not say.
+/// What may be lost if the answered file is unreadable.
 fn unsure(promise: Promise, scan: &Scan, last: u64) -> Option<Unsure> {
     let what = match promise {
         Promise::Known(_) => return None,
@@ -145,7 +150,7 @@ fn unsure(promise: Promise, scan: &Scan, last: u64) -> Option<Unsure> {
     Some(Unsure { what, journal, offset: unsynced.end, commit: last + 1 })
 }
 
-/// Whether tables and journals together hold every batch up to the last, and that one is not behind what was promised.
+/// Whether tables and journals together hold every batch up to the last, and that one is not before the last promised one.
 fn check_numbers(keyspaces: &Keyspaces, key: &Bytes, scan: &Scan, promised: u64) -> Result<Marker> {
     let own = &keyspaces.own.tree;
     let marker_at = |sequence: SeqNo| {
@@ -170,14 +175,14 @@ fn check_numbers(keyspaces: &Keyspaces, key: &Bytes, scan: &Scan, promised: u64)
         ));
     }
     if number < promised {
-        return lost(format!("commit {promised} was answered, the last that is left is {number}"));
+        return lost(format!("commit {promised} was answered, the last one found is {number}"));
     }
     let data_end = scan.ends.map_or(newest.data_end_after(), |(first, _)| first.data_end);
     check_data(keyspaces, data_end, newest.loads).map(|()| newest)
 }
 
-/// Whether the tables of `data` hold what the journals do not, up to `data_end`, and nothing newer than the last batch,
-/// unless a load may have followed it.
+/// Whether the tables of `data` hold everything that the journals do not, up to `data_end`, and nothing newer than
+/// the last batch, unless a load may have followed it.
 fn check_data(keyspaces: &Keyspaces, data_end: SeqNo, loads: bool) -> Result<()> {
     let end = |highest: Option<SeqNo>| highest.map_or(0, |sequence| sequence + 1);
     let in_tables = end(keyspaces.data.tree.get_highest_persisted_seqno());
@@ -198,7 +203,7 @@ fn unreadable() -> Error {
 }
 
 fn open_engine(folder: &Path, settings: &Settings, is_still: bool) -> Result<Engine> {
-    // The committer looks for full memtables: the engine would fill the line of its one worker with requests to do so.
+    // The committer rotates full memtables: the engine would fill the queue of its one worker with requests.
     let blocks = BlockSizePolicy::all(BLOCK_BYTES);
     let options = || {
         let options = KeyspaceCreateOptions::default().max_memtable_size(u64::MAX);
@@ -212,7 +217,7 @@ fn open_engine(folder: &Path, settings: &Settings, is_still: bool) -> Result<Eng
             .cache_size(settings.cache_bytes)
             .max_journaling_size(settings.journal_bytes_max.max(JOURNAL_BYTES_LEAST))
             .worker_threads_unchecked(if is_still { 0 } else { settings.workers.max(1) })
-            // Journals stay as written, so that their sums can be checked without unpacking.
+            // Journals are not compressed, so that their checksums can be verified without decompressing.
             .journal_compression(CompressionType::None)
             .with_compaction_filter_factories(Arc::new(move |_| Some(Arc::new(merges.clone()))))
             .open()?;
@@ -221,7 +226,7 @@ fn open_engine(folder: &Path, settings: &Settings, is_still: bool) -> Result<Eng
     };
     let (db, keyspaces) = open().map_err(|error| from_engine(&error))?;
     if (keyspaces.data.id(), keyspaces.own.id()) != (DATA.1, OWN.1) {
-        return Err(Error::corrupt("store-corrupt", "its keyspaces are not those of a store"));
+        return Err(Error::corrupt("store-corrupt", "its keyspaces are not those of our stores"));
     }
     table_ids::draw(&keyspaces.data);
     Ok((db, keyspaces))

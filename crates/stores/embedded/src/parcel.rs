@@ -1,9 +1,8 @@
-//! What a parcel of this store holds: tables as they lie, layer upon layer, and the memtable on top of them.
+//! The contents of a parcel of this store: its tables, layer upon layer, and the memtable on top of them.
 //!
-//! A key may lie in several layers, and the uppermost counts, whatever it says: a value, or that the key is gone. So a
-//! parcel that has every layer, in order, is the ranges as they were, and nobody has to know what is in it. Tables of
-//! which every key lies in one of the ranges go as they are. Of those that reach beyond, as of the memtable, the rows
-//! are written anew.
+//! A key may be in several layers, and the uppermost entry is valid: a value or a tombstone. So a parcel with
+//! every layer, in order, is a complete copy of the ranges without reading any row. Tables whose keys are all in the
+//! ranges are adopted whole. From other tables, and from the memtable, the rows are written to new tables.
 
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
@@ -14,20 +13,20 @@ use lsm_tree::{KeyRange as TableKeys, Memtable, Table};
 
 use crate::keyspaces::{Bounds, is_data};
 
-/// With less than this in tables that can go as they are a parcel is not worth it.
+/// A parcel is not used if less than this is in tables that can be adopted whole.
 const WHOLE_BYTES_LEAST: u64 = 4 * 1024 * 1024;
-/// Sequence numbers must not run out, however often they are passed on.
+/// Upper limit, so that sequence numbers never run out however often they are passed on.
 const SEQUENCE_MAX: SeqNo = 1 << 60;
 
 /// A range of `data`.
 pub(crate) type Stretch = (Bound<Slice>, Bound<Slice>);
 
-/// What some ranges of `data` held at one moment.
+/// The contents of some ranges of `data` at one moment.
 pub(crate) struct Content {
     pub(crate) stretches: Vec<Stretch>,
     /// The oldest first.
     pub(crate) layers: Vec<Layer>,
-    /// Newer than all of them. It may have more by now, and has rows of others.
+    /// Newer than all of them. It may have grown since, and has rows of others.
     pub(crate) memtable: Arc<Memtable>,
     /// Every row has a sequence number below this one.
     pub(crate) until: SeqNo,
@@ -35,18 +34,18 @@ pub(crate) struct Content {
 
 /// Tables that do not overlap each other, in the order of their keys.
 pub(crate) struct Layer {
-    /// How deep it lies in the engine's tree. Only in the first level there may be several.
+    /// Its level in the engine's tree. Only the first level may have several layers.
     pub(crate) level: u8,
     pub(crate) tables: Vec<Table>,
 }
 
 impl Content {
-    /// All that the ranges hold. To be called where nobody writes; none if a memtable is on its way to become a table.
+    /// The contents of the ranges. Must be called between two batches; none if a memtable is being flushed.
     pub(crate) fn of(data: &Keyspace, ranges: &[KeyRange], until: SeqNo) -> Option<Self> {
         if data.sealed_memtable_count() > 0 {
             return None;
         }
-        // While nothing can be written out, a memtable that is sealed meanwhile stays in the line, and is seen below.
+        // Flushes are blocked here, so a memtable that is sealed meanwhile stays in the queue, and is seen below.
         let flushes = data.tree.get_flush_lock();
         let memtable = data.tree.active_memtable();
         let stretches: Vec<_> = ranges.iter().filter_map(stretch).collect();
@@ -56,18 +55,18 @@ impl Content {
         is_whole.then_some(Self { stretches, layers, memtable, until })
     }
 
-    /// What lies in tables that can go as they are.
+    /// Bytes in tables that can be adopted whole.
     pub(crate) fn whole_bytes(&self) -> u64 {
         whole_bytes(&self.layers, &self.stretches)
     }
 
-    /// Whether the row is one of those that were meant.
+    /// Whether the row belongs to the parcel.
     pub(crate) fn has(&self, key: &Slice, sequence: SeqNo) -> bool {
         sequence < self.until && self.stretches.iter().any(|stretch| stretch.contains(key))
     }
 }
 
-/// Whether so much of the ranges lies in tables of its own that a parcel is worth it.
+/// Whether enough of the ranges is in tables of their own.
 pub(crate) fn is_worth_it(data: &Keyspace, ranges: &[KeyRange], until: SeqNo) -> bool {
     if !ranges.iter().all(|range| is_data(&range.start)) || until > SEQUENCE_MAX {
         return false;
@@ -82,13 +81,13 @@ fn whole_bytes(layers: &[Layer], stretches: &[Stretch]) -> u64 {
     whole.map(|table| table.metadata.file_size).sum()
 }
 
-/// Whether every key of the table lies in one of the stretches.
+/// Whether every key of the table is in one of the stretches.
 pub(crate) fn is_inside(table: &Table, stretches: &[Stretch]) -> bool {
     let keys = &table.metadata.key_range;
     stretches.iter().any(|stretch| stretch.contains(keys.min()) && stretch.contains(keys.max()))
 }
 
-/// Whether a row of the stretch may lie among these keys.
+/// Whether a row of the stretch may be among these keys.
 pub(crate) fn overlaps(keys: &TableKeys, stretch: &Stretch) -> bool {
     let (start, end) = stretch;
     let bounds: Bounds<'_> =
@@ -116,7 +115,7 @@ fn layers(data: &Keyspace, stretches: &[Stretch]) -> Vec<Layer> {
             }
         }
     }
-    // The engine has the newest first.
+    // The engine lists the newest first.
     layers.reverse();
     layers
 }

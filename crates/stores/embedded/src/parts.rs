@@ -1,5 +1,5 @@
-//! A load that comes in parts: each is handed to the thread that writes tables as soon as it is there, so that little of it
-//! is in memory at once. What turns out to be small, or to hold rows of the shard itself, becomes an ordinary commit.
+//! A load that arrives in parts: each is passed to the thread that writes tables at once, so that little of it is in
+//! memory. A small load, or one with rows of the shard itself, becomes an ordinary commit.
 
 use bytes::Bytes;
 use lazuli_env::BoxFuture;
@@ -10,14 +10,14 @@ use crate::keyspaces::is_data;
 use crate::reader::check_writes;
 use crate::store::EmbeddedStore;
 
-/// Less than this is an ordinary commit: a table of its own costs more than a place in the journal.
+/// Less than this is an ordinary commit: a table costs more than a journal entry.
 const LOAD_BYTES_LEAST: usize = 1024 * 1024;
 
 pub(crate) struct Parts<'s> {
     store: &'s EmbeddedStore,
     guards: Vec<Bytes>,
     last: Option<Bytes>,
-    /// What there is before it is known whether it becomes tables.
+    /// The parts before it is known whether they become tables.
     gathered: Vec<Item>,
     gathered_bytes: usize,
     tables: Option<Tables>,
@@ -39,11 +39,11 @@ impl<'s> Parts<'s> {
         self.gathered_bytes +=
             items.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
         self.gathered.append(&mut items);
-        // Rows of the shard itself are never many, and could not appear in one moment with tables of another keyspace.
+        // Rows of the shard itself are few, and could not become visible atomically with tables of another keyspace.
         let only_data = self.gathered.first().is_some_and(|(key, _)| is_data(key));
         if only_data && self.gathered_bytes >= LOAD_BYTES_LEAST {
-            // Whoever has lost the guard by now need not write tables.
-            self.store.has_guards(&self.guards).await?;
+            // Writing tables would be in vain without the guards.
+            self.store.view(&self.guards).await?;
             let mut tables = self.store.write_tables().await?;
             tables.add(std::mem::take(&mut self.gathered)).await?;
             self.tables = Some(tables);

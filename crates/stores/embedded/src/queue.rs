@@ -1,49 +1,49 @@
-//! The line in front of the committer: bounded in commits and in bytes, taken whole.
+//! The queue in front of the committer: bounded in commits and in bytes, taken as a whole.
 
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
 use fjall::SeqNo;
-use lazuli_store::{Dropped, Error, KeyRange, Result, Write};
+use lazuli_store::{Dropped, Error, KeyRange, Result, StoreReason, Write};
 use tokio::sync::{Notify, oneshot};
 
 use crate::bulk::Load;
 use crate::carry::Carried;
 use crate::parcel::Content;
 
-/// What a waiting commit costs, whatever it holds.
+/// The minimum cost of a waiting commit.
 const COMMIT_COST_BYTES: usize = 16 * 1024;
-/// The most that may wait: while there is more, callers wait before they enter. As much again may be on its way to disk.
+/// The most that may wait: above it, callers wait before they enqueue. As much again may be in the current batch.
 const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// A commit on its way.
+/// A commit in the queue.
 pub(crate) struct Job {
     pub(crate) guards: Vec<Bytes>,
     pub(crate) writes: Vec<Write>,
-    /// What it is instead of writes.
+    /// A job without writes.
     pub(crate) other: Option<Other>,
     answer: oneshot::Sender<Result<()>>,
     bytes: usize,
 }
 
-/// What has a turn of its own.
+/// A job with its own turn of the committer.
 pub(crate) enum Other {
-    /// Items that are in tables already.
+    /// Items that are already in tables.
     Load(Load),
-    /// Tables that are to go, and whoever is to be told how far that came.
+    /// Tables to drop, and the caller, who gets the progress.
     Drop(KeyRange, oneshot::Sender<Dropped>),
-    /// Ranges that are to be packed, and whoever is to have what they hold, if it can be had now.
+    /// Ranges to pack, and the caller, who gets the parcel if it is available now.
     Pack(Vec<KeyRange>, oneshot::Sender<Option<Content>>),
-    /// What comes has sequence numbers below this one.
+    /// Adopted rows have sequence numbers below this one.
     Room(SeqNo),
-    /// Tables that have come.
+    /// Adopted tables.
     Layer(Carried),
 }
 
 impl Job {
     pub(crate) fn answer(self, result: Result<()>) {
-        // The caller may have gone: then nobody wants to know.
+        // The caller may have gone.
         let _ = self.answer.send(result);
     }
 }
@@ -51,13 +51,13 @@ impl Job {
 #[derive(Default)]
 struct State {
     jobs: Vec<Job>,
-    /// What the jobs cost together.
+    /// The total cost of the jobs.
     bytes: usize,
     closed: bool,
 }
 
 impl State {
-    /// The line may be over its bound by one commit, which has a bound of its own.
+    /// The queue may exceed its bound by one commit, whose size is bounded too.
     fn is_full(&self) -> bool {
         self.bytes >= WAITING_BYTES_MAX && !self.closed
     }
@@ -74,7 +74,7 @@ pub(crate) struct Queue {
     emptied: Notify,
 }
 
-/// What the committer finds when it looks.
+/// What the committer takes from the queue.
 pub(crate) enum Taken {
     Jobs(Vec<Job>),
     Nothing,
@@ -96,27 +96,27 @@ impl Queue {
         self.enter(Job { guards, writes, other: None, answer, bytes: 0 }, answered).await
     }
 
-    /// The same for items that are in tables already.
+    /// The same for items that are already in tables.
     pub(crate) async fn load(&self, guards: Vec<Bytes>, load: Load) -> Result<()> {
         self.take_turn(guards, Other::Load(load)).await
     }
 
-    /// The same for tables of a range that is to be dropped.
+    /// The same for tables of a range to drop.
     pub(crate) async fn drop_range(&self, guards: Vec<Bytes>, range: KeyRange) -> Result<Dropped> {
         let (tell, told) = oneshot::channel();
         self.take_turn(guards, Other::Drop(range, tell)).await?;
-        // Whoever answers that it went well has told before.
+        // A successful job has sent its result before.
         told.await.map_err(|_| ended())
     }
 
-    /// What the ranges hold, if it can be had now.
+    /// A parcel of the ranges, if it is available now.
     pub(crate) async fn pack(&self, ranges: Vec<KeyRange>) -> Result<Option<Content>> {
         let (tell, told) = oneshot::channel();
         self.take_turn(Vec::new(), Other::Pack(ranges, tell)).await?;
         told.await.map_err(|_| ended())
     }
 
-    /// Has the store count on from there, and everything before written out.
+    /// Raises the store's sequence number, and flushes everything before.
     pub(crate) async fn make_room(&self, guards: Vec<Bytes>, until: SeqNo) -> Result<()> {
         self.take_turn(guards, Other::Room(until)).await
     }
@@ -137,11 +137,11 @@ impl Queue {
             job = refused;
             self.room().await;
         }
-        // The committer drops unanswered jobs only when it ends without being asked to.
+        // The committer drops unanswered jobs only when it fails.
         answered.await.unwrap_or_else(|_| Err(ended()))
     }
 
-    /// Gives the job back if there is no room for it.
+    /// Returns the job if there is no room for it.
     fn push(&self, job: Job) -> Result<Option<Job>> {
         let mut state = self.lock();
         if state.closed {
@@ -150,7 +150,7 @@ impl Queue {
         if state.is_full() {
             return Ok(Some(job));
         }
-        // The committer sleeps only while nothing waits: the first to enter wakes it, for all who follow.
+        // The committer sleeps only while the queue is empty: the first job wakes it, for all that follow.
         let is_first = state.jobs.is_empty();
         state.bytes += job.bytes;
         state.jobs.push(job);
@@ -161,10 +161,10 @@ impl Queue {
         Ok(None)
     }
 
-    /// Waits until the committer has taken what waits, if the line is still full.
+    /// Waits until the committer has taken the queue, if it is still full.
     async fn room(&self) {
         let emptied = self.emptied.notified();
-        // Whoever asks to be told before looking cannot miss it.
+        // Subscribing before checking cannot miss the notification.
         let mut emptied = std::pin::pin!(emptied);
         emptied.as_mut().enable();
         let is_full = self.lock().is_full();
@@ -173,7 +173,7 @@ impl Queue {
         }
     }
 
-    /// Everything that waits. Blocks until something does, for at most `wait_max` if there is one.
+    /// Takes all waiting jobs. Blocks until there is one, for at most `wait_max` if given.
     pub(crate) fn take(&self, wait_max: Option<Duration>) -> Taken {
         let mut state = self.lock();
         while state.jobs.is_empty() {
@@ -198,14 +198,14 @@ impl Queue {
         Taken::Jobs(jobs)
     }
 
-    /// No job enters after this; those that wait are still taken.
+    /// No job enters after this; waiting ones are still taken.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.emptied.notify_waiters();
         self.filled.notify_one();
     }
 
-    /// Closes, and lets go of those that wait: nobody will take them.
+    /// Closes, and drops the waiting jobs: no committer will take them.
     pub(crate) fn abandon(&self) {
         self.close();
         self.lock().take();
@@ -213,11 +213,11 @@ impl Queue {
 }
 
 pub(crate) fn closed() -> Error {
-    Error::unavailable("store-closed", "the store is closed")
+    Error::unavailable(StoreReason::Closed, "the store is closed")
 }
 
 fn ended() -> Error {
-    Error::unavailable("store-failed", "the store's committer ended; start again")
+    Error::unavailable(StoreReason::Failed, "the store's committer ended; start again")
 }
 
 #[cfg(test)]
@@ -226,7 +226,7 @@ mod tests {
 
     use super::*;
 
-    /// A commit that alone fills the line.
+    /// A commit that alone fills the queue.
     fn huge() -> Vec<Write> {
         vec![Write::Put("key".into(), vec![0; WAITING_BYTES_MAX].into())]
     }

@@ -16,11 +16,11 @@ use crate::queue::Queue;
 use crate::slot::Slot;
 use crate::state::{Published, State};
 
-/// The store as it was after some batch. It does not keep the engine open: after a failed write, when the engine is opened
-/// anew, older views are gone.
+/// A snapshot of the store after a batch. It does not keep the engine open: when the engine is reopened after a
+/// failed write, older snapshots become invalid.
 pub(crate) struct View {
     slot: Arc<Slot>,
-    /// Where it was taken. Not before the first read, if the engine was being opened again.
+    /// The engine it was taken from. Set at the first read, if the engine was being reopened.
     taken: OnceLock<Taken>,
 }
 
@@ -49,14 +49,14 @@ impl View {
         self.taken.get_or_init(take)
     }
 
-    /// The engine with what it showed. None if the view was taken while the engine was being opened again.
+    /// The engine with the snapshot. None if it was taken while the engine was being reopened.
     pub(crate) fn now(&self) -> Option<Result<Open<'_>>> {
         let taken = self.taken.get()?;
         let open = |state| Open { state, published: &taken.published };
         Some(taken.state.upgrade().map(open).ok_or_else(gone))
     }
 
-    /// The same, once the engine is there.
+    /// The same, once the engine is open.
     pub(crate) async fn open(&self) -> Result<Open<'_>> {
         if let Some(open) = self.now() {
             return open;
@@ -68,16 +68,20 @@ impl View {
 }
 
 fn gone() -> Error {
-    Error::unavailable("view-gone", "the store was opened anew since this view was taken")
+    Error::unavailable("view-gone", "the store was reopened after this snapshot was taken")
 }
 
 impl Open<'_> {
-    pub(crate) fn has_guard(&self, guard: &Bytes) -> Result<bool> {
-        if self.published.guards.contains(guard) {
-            return Ok(true);
+    /// Refuses if a guard is not in the state that is shown. Most are known from memory.
+    pub(crate) fn check_guards(&self, guards: &[Bytes]) -> Result<()> {
+        for guard in guards.iter().filter(|guard| !self.published.knows(guard)) {
+            let found = self.published.snapshot.contains_key(self.state.keyspaces.of(guard), guard);
+            if !found.map_err(|error| from_engine(&error))? {
+                return Err(Error::moved("the guard is gone"));
+            }
+            self.published.note_found(guard);
         }
-        let found = self.published.snapshot.contains_key(self.state.keyspaces.of(guard), guard);
-        found.map_err(|error| from_engine(&error))
+        Ok(())
     }
 
     fn find(&self, key: &[u8]) -> Result<Option<Bytes>> {
@@ -85,7 +89,7 @@ impl Open<'_> {
         found.map(|value| value.map(Bytes::from)).map_err(|error| from_engine(&error))
     }
 
-    /// The items of a range that is not empty.
+    /// The items of a non-empty range.
     fn items(&self, range: &KeyRange) -> Items {
         let Published { snapshot, .. } = self.published;
         let [own, data] = parts(range);
@@ -104,7 +108,7 @@ impl Open<'_> {
         Ok(page)
     }
 
-    /// Shows the items of a page and says whether there are more.
+    /// Passes the items of a page to the caller and returns whether there are more.
     fn show(
         &self,
         range: &KeyRange,
@@ -185,7 +189,7 @@ fn show_items(
     Ok(false)
 }
 
-/// The items of a range, of which only the keyspaces are asked in which it lies.
+/// The items of a range. Reads only the keyspaces that the range touches.
 struct Items {
     own: Option<fjall::Iter>,
     data: Option<fjall::Iter>,
@@ -217,7 +221,7 @@ impl DoubleEndedIterator for Items {
     }
 }
 
-/// What a walk along a range came across, and whether that was all.
+/// The result of a scan, and whether it is complete.
 pub(crate) struct Measure {
     pub(crate) items: u64,
     pub(crate) bytes: u64,
@@ -252,7 +256,7 @@ impl Reader for View {
     }
 }
 
-/// A transaction is a view, its guards, and the way to the committer.
+/// A transaction: a snapshot, its guards, and access to the committer.
 pub(crate) struct EmbeddedTxn {
     pub(crate) view: View,
     pub(crate) guards: Vec<Bytes>,
@@ -289,14 +293,14 @@ impl Txn for EmbeddedTxn {
         Box::pin(async move {
             let Self { view, guards, queue } = *self;
             check_writes(&writes)?;
-            // A snapshot that waits for a sync only holds back the collection of old versions.
+            // A snapshot that waits for an fsync only delays the collection of old versions.
             drop(view);
             queue.commit(guards, writes).await
         })
     }
 }
 
-/// Refuses what the engine could not take.
+/// Refuses keys and values that the engine does not support.
 pub(crate) fn check_writes(writes: &[Write]) -> Result<()> {
     check_sizes(writes)?;
     if writes.iter().any(|write| write.key().is_empty()) {

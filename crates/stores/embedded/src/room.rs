@@ -1,8 +1,8 @@
-//! How much space the disk has left, and what is taken when that is little.
+//! Free disk space, and which writes are accepted when it is low.
 //!
-//! A write that fails half-way costs an engine that is opened anew (see `mend`). So a store stops taking writes while
-//! there still is some space: enough to write out its memtables, to merge tables, and to commit deletions, which is how
-//! space is given back. Where something else fills the disk to its last byte, a file that was set aside is given up.
+//! A write that fails half-way requires reopening the engine (see `mend`). So a store refuses writes while there
+//! still is some space: enough to flush its memtables, to compact tables, and to commit deletions, which free space.
+//! If another program fills the disk completely, a preallocated reserve file is deleted.
 
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -18,13 +18,13 @@ use crate::settings::Settings;
 const LEAST_PART: u64 = 20;
 const LEAST_BYTES_MIN: u64 = 32 * 1024 * 1024;
 const LEAST_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// By how much more there must be before it takes everything again, as a part of the least.
+/// How much more must be free before it accepts everything again, as a part of the threshold.
 const BACK_PART: u64 = 4;
-/// With less than this only deletions are taken.
+/// With less than this only deletions are accepted.
 const SCARCE_BYTES: u64 = 4 * 1024 * 1024;
-/// What a commit may put that touches nothing but the shard's own rows, as the deletion of a container does.
+/// The most that a commit may put that writes only the shard's own rows, as the deletion of a container does.
 const OWN_PUT_BYTES_MAX: usize = 16 * 1024;
-/// What is written to see whether the disk takes writes.
+/// The content of the probe file.
 const PROBE_BYTES: usize = 64 * 1024;
 
 pub(crate) struct Room {
@@ -35,11 +35,11 @@ pub(crate) struct Room {
     /// Whether there is a reserve, as far as is known.
     has_reserve: AtomicBool,
     is_full: AtomicBool,
-    /// How much must be free, if that does not follow from the size of the disk.
+    /// How much must be free, if it is not derived from the size of the disk.
     least_bytes: AtomicU64,
 }
 
-/// What the disk has.
+/// The disk's figures.
 #[derive(Clone, Copy)]
 struct Space {
     free: u64,
@@ -47,7 +47,7 @@ struct Space {
 }
 
 impl Space {
-    /// So much must be free before everything is taken again.
+    /// How much must be free before everything is accepted again.
     fn back(&self) -> u64 {
         self.least.saturating_add(self.least / BACK_PART)
     }
@@ -84,7 +84,7 @@ impl Room {
         Some(Space { free, least })
     }
 
-    /// How little there is, as far as the system says.
+    /// The free space, as far as the system reports it.
     pub(crate) fn shortage(&self) -> Option<Shortage> {
         match self.health() {
             StoreHealth::Full(shortage, _) => Some(shortage),
@@ -109,7 +109,7 @@ impl Room {
 
     fn full(&self, space: Space) -> Error {
         let message = format!(
-            "the disk of {} is full: {} MiB are free, and until {} MiB are, only deletions are taken",
+            "the disk of {} is full: {} MiB free; only deletions are accepted until {} MiB are",
             self.root.display(),
             space.free >> 20,
             space.back().div_ceil(1 << 20)
@@ -117,10 +117,10 @@ impl Room {
         Error::unavailable("disk-full", message)
     }
 
-    /// Refuses writes for which there is no room.
+    /// Refuses writes that do not fit.
     pub(crate) fn check(&self, health: &StoreHealth, writes: &[Write]) -> Result<(), Error> {
         let intake = Intake::of(writes);
-        // Creating and deleting containers is little, and deletions begin with it.
+        // Creating and deleting containers writes little, and deletions begin with it.
         let is_small_own =
             || intake.put_bytes <= OWN_PUT_BYTES_MAX && !writes.iter().any(|it| is_data(it.key()));
         match health {
@@ -129,20 +129,20 @@ impl Room {
         }
     }
 
-    /// Gives the reserve up where space is nearly used up, and sets it aside again where there is plenty.
+    /// Releases the reserve when space is nearly used up, and allocates it again when there is plenty.
     pub(crate) fn tend(&self) {
         let Some(space) = self.space() else { return };
         let has_reserve = self.has_reserve.load(Ordering::Relaxed);
         if has_reserve && space.free < SCARCE_BYTES {
             self.release();
         } else if !has_reserve && space.free >= space.back().saturating_add(self.reserve_bytes) {
-            // Where that does not work the store goes without.
+            // If that fails the store works without it.
             let is_there = self.reserve_bytes > 0 && self.set_aside().is_ok();
             self.has_reserve.store(is_there, Ordering::Relaxed);
         }
     }
 
-    /// Gives the reserve up.
+    /// Releases the reserve.
     pub(crate) fn release(&self) {
         if self.has_reserve.swap(false, Ordering::Relaxed) {
             let _ = fs::remove_file(&self.reserve);
@@ -159,13 +159,13 @@ impl Room {
             .inspect_err(|_| drop(fs::remove_file(&self.reserve)))
     }
 
-    /// Elsewhere there is no way to have space set aside without writing it.
+    /// Other systems cannot allocate space without writing it.
     #[cfg(not(target_os = "linux"))]
     fn set_aside(&self) -> std::io::Result<()> {
         Err(std::io::ErrorKind::Unsupported.into())
     }
 
-    /// Whether the disk takes writes: a little is written, synced, and removed again.
+    /// Whether the disk accepts writes: a small file is written, synced, and removed.
     pub(crate) fn probe(&self) -> std::io::Result<()> {
         use std::io::Write as _;
         let path = self.root.join("probe");
@@ -176,12 +176,12 @@ impl Room {
     }
 }
 
-/// How much of the file system is free to us, and how large it is.
+/// Free space for us, and size of the file system.
 #[cfg(unix)]
 fn space_of(path: &Path) -> Option<(u64, u64)> {
     let found = rustix::fs::statvfs(path).ok()?;
     let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
-    // Some that lie on a network do not know.
+    // Some network file systems do not report it.
     (found.f_blocks > 0).then(|| (bytes(found.f_bavail), bytes(found.f_blocks)))
 }
 
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(refused.code(), "disk-full");
         commit(&store, vec![Write::Delete("a".into()), put("figures", 60)]).await.unwrap();
         commit(&store, vec![put("\0\0\0\0own", 60)]).await.unwrap();
-        let view = store.snapshot();
+        let view = store.snapshot(&[], lazuli_store::Reads::Several).await.unwrap();
         assert_eq!(view.get(b"a").await.unwrap(), None);
         assert!(view.get(b"b").await.unwrap().is_some() && view.get(b"c").await.unwrap().is_none());
         store.room().set_least(1);

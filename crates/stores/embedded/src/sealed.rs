@@ -1,17 +1,17 @@
-//! Memtables that were sealed, kept until the engine has no more use for them.
+//! Sealed memtables, kept until the engine no longer uses them.
 //!
-//! The engine lets go of a memtable under the lock that all readers and the committer take, and mostly in the committer's
-//! own thread. Freeing what it holds, tens of thousands of entries one by one, takes many milliseconds. Whoever has a
-//! pointer of its own to it is the last to let go, where nobody waits for it.
+//! The engine drops a memtable under the lock that all readers and the committer take, and mostly in the
+//! committer's own thread. Freeing its tens of thousands of entries takes many milliseconds. A reference of our own
+//! makes the last drop happen in another thread.
 
 use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often it is looked whether one is not in use any more, while nothing is written.
+/// How often unused ones are looked for while nothing is written.
 const LOOK: Duration = Duration::from_millis(100);
-/// How many such looks there are at most until the next one is sealed: for as long the engine may keep it, and a store in
-/// which nothing is written is to be quiet.
+/// How many such checks there are at most until the next one is sealed: the engine may keep it that long, and an idle
+/// store should not wake up.
 const LOOKS_MAX: u32 = 50;
 
 #[derive(Default)]
@@ -26,22 +26,22 @@ impl Sealed {
         self.looks_left = LOOKS_MAX;
     }
 
-    /// When to look again, whether or not anything is written until then.
+    /// When to check again, even if nothing is written until then.
     pub(crate) fn look_after(&self) -> Option<Duration> {
         (!self.kept.is_empty() && self.looks_left > 0).then_some(LOOK)
     }
 
-    /// Nothing was written since the last look.
+    /// Nothing was written since the last check.
     pub(crate) fn note_quiet(&mut self) {
         self.looks_left = self.looks_left.saturating_sub(1);
     }
 
-    /// Frees those that nobody else has.
+    /// Frees those that only we reference.
     pub(crate) fn free_unused(&mut self) {
         let is_unused = |memtable: &mut Arc<_>| Arc::strong_count(memtable) == 1;
         let unused: Vec<_> = self.kept.extract_if(.., is_unused).collect();
         if !unused.is_empty() {
-            // It is rare, once in many megabytes. Without a thread it happens here.
+            // It is rare, once in many megabytes. If no thread can be started it happens here.
             let _ = std::thread::Builder::new()
                 .name("lazuli:free".to_owned())
                 .spawn(move || drop(unused));
@@ -55,7 +55,7 @@ mod tests {
 
     use super::*;
 
-    /// Tells on which thread it is dropped.
+    /// Reports the thread on which it is dropped.
     struct Told(Sender<Option<String>>);
 
     impl Drop for Told {

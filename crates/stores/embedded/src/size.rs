@@ -1,4 +1,4 @@
-//! Roughly how much of the disk a range takes: exact for small ranges, by tables and their indexes for large ones.
+//! The approximate disk usage of a range: exact for small ranges, by tables and their indexes for large ones.
 
 use std::ops::RangeBounds;
 
@@ -12,7 +12,7 @@ use crate::error::from_engine;
 use crate::keyspaces::{Bounds, parts};
 use crate::reader::Open;
 
-/// Ranges up to this many items are walked. More than that is worth an estimate only.
+/// Ranges up to this many items are scanned. Larger ones are estimated.
 const WALK_ITEMS_MAX: u64 = 10_000;
 
 pub(crate) fn size(view: &Open<'_>, range: &KeyRange) -> Result<u64> {
@@ -29,14 +29,14 @@ pub(crate) fn size(view: &Open<'_>, range: &KeyRange) -> Result<u64> {
     Ok((bytes as u64).max(walked.bytes))
 }
 
-/// How much of a keyspace, in which keys of callers lie within `bounds`, is in the range.
+/// Bytes of the range in a keyspace, in which callers' keys are within `bounds`.
 fn estimate(keyspace: &Keyspace, bounds: Bounds<'_>, range: &KeyRange) -> Result<f64> {
     let version = keyspace.tree.current_version();
     let (mut inside, mut total) = (0.0, 0.0);
     for table in version.iter_tables() {
         let keys = &table.metadata.key_range;
         let (mut min, mut max) = (keys.min().clone(), keys.max().clone());
-        // The store's own rows say nothing about where those of callers begin and end.
+        // The store's own rows do not show where those of callers begin and end.
         let is_callers = |key: &[u8]| RangeBounds::<&[u8]>::contains(&bounds, &key);
         if !is_callers(&min) || !is_callers(&max) {
             let mut items = table.range((bounds.0.map(Slice::from), bounds.1.map(Slice::from)));
@@ -51,14 +51,14 @@ fn estimate(keyspace: &Keyspace, bounds: Bounds<'_>, range: &KeyRange) -> Result
         total += bytes;
         inside += bytes * share_of(table, range, &min, &max);
     }
-    // What is not in tables yet is taken to lie like what is.
-    // The engine's own sum forgets those that a load has written out.
+    // Memtables are assumed to be distributed like tables. The engine's own size of memtables ignores those that a
+    // load has flushed.
     let memtables = keyspace.tree.version_memtable_size_sum() as f64;
     let share = if total > 0.0 { inside / total } else { 1.0 };
     Ok(inside + memtables * share)
 }
 
-/// Which part of a table is in the range: by its index where a bound of the range lies between its keys.
+/// The part of a table that is in the range: by its index if a bound of the range is between its keys.
 fn share_of(table: &Table, range: &KeyRange, min: &[u8], max: &[u8]) -> f64 {
     let is_between = |bound: &[u8]| min < bound && bound <= max;
     let ends = [Some(&range.start), range.end.as_ref()];
@@ -75,7 +75,7 @@ fn share_of(table: &Table, range: &KeyRange, min: &[u8], max: &[u8]) -> f64 {
 struct Places(Vec<(Vec<u8>, f64)>);
 
 impl Places {
-    /// Reads the index of a table; none if it is not as expected. Then the keys are taken to lie evenly.
+    /// Reads the index of a table; none if it is not as expected. Then keys are assumed to be spread evenly.
     fn read(table: &Table) -> Option<Self> {
         let file = std::fs::File::open(&*table.path).ok()?;
         let compression = table.metadata.index_block_compression;
@@ -92,7 +92,7 @@ impl Places {
             ends.push((key, entry.offset.0 + u64::from(entry.size)));
         }
         let (last, count) = (ends.last()?.1.max(1) as f64, ends.len() as f64);
-        // The index of an index says where its own blocks are, each of which speaks for about as much of the table.
+        // A two-level index has the positions of its blocks, each of which covers about the same part of the table.
         let is_dense = table.regions.index.is_none();
         let part = |(at, (key, end)): (usize, (Vec<u8>, u64))| match is_dense {
             true => (key, end as f64 / last),
@@ -101,14 +101,14 @@ impl Places {
         Some(Self(ends.into_iter().enumerate().map(part).collect()))
     }
 
-    /// The part of the table that lies before a key, up to a block.
+    /// The part of the table before a key, accurate to a block.
     fn before(&self, key: &[u8]) -> f64 {
         let blocks = self.0.partition_point(|(last, _)| &last[..] < key);
         blocks.checked_sub(1).map_or(0.0, |block| self.0[block].1)
     }
 }
 
-/// Which part of the keys from `min` to `max` is in the range, as if they lay evenly.
+/// The part of the keys from `min` to `max` that is in the range, assuming an even distribution.
 fn share(range: &KeyRange, min: &[u8], max: &[u8]) -> f64 {
     let same = min.iter().zip(max).take_while(|(a, b)| a == b).count();
     let place = |key: &[u8]| match key.get(..same) {

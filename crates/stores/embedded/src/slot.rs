@@ -1,5 +1,5 @@
-//! Where the open engine of a store is found. After a failed write it is closed and opened anew behind the store's
-//! handle (see `mend`): so nobody keeps it but for the length of one operation.
+//! Holds the open engine of a store. After a failed write it is closed and reopened behind the store's handle (see
+//! `mend`): so callers use it only for the length of one operation.
 
 use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,9 +13,9 @@ use crate::state::State;
 
 enum Current {
     Open(Arc<State>),
-    /// It is being opened again, which is over soon.
+    /// It is being reopened, which ends soon.
     Opening,
-    /// Opening it again has failed, and is tried again.
+    /// Reopening has failed, and is retried.
     Closed(Error),
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Slot {
     written: AtomicU64,
     synced: AtomicU64,
     pub(crate) room: Room,
-    /// Nobody else may open the directory meanwhile.
+    /// Held so that no other process opens the directory meanwhile.
     pub(crate) lock: Arc<File>,
 }
 
@@ -40,7 +40,7 @@ impl Slot {
         Self { current, settled, failure, written, synced, room, lock }
     }
 
-    /// The engine; none while it is being opened again.
+    /// The engine; none while it is being reopened.
     pub(crate) fn now(&self) -> Result<Option<Arc<State>>> {
         match &*self.current.read().unwrap_or_else(PoisonError::into_inner) {
             Current::Open(state) => Ok(Some(state.clone())),
@@ -49,11 +49,11 @@ impl Slot {
         }
     }
 
-    /// The engine. Waits while it is being opened again.
+    /// The engine. Waits while it is being reopened.
     pub(crate) async fn engine(&self) -> Result<Arc<State>> {
         loop {
             let mut settled = std::pin::pin!(self.settled.notified());
-            // Whoever asks to be told before looking cannot miss it.
+            // Subscribing before checking cannot miss the notification.
             settled.as_mut().enable();
             match self.now()? {
                 Some(state) => return Ok(state),
@@ -62,7 +62,7 @@ impl Slot {
         }
     }
 
-    /// Takes the engine out, so that it can be closed. None if it is out.
+    /// Detaches the engine, so that it can be closed. None if it is detached.
     pub(crate) fn take(&self) -> Option<Arc<State>> {
         match self.set(Current::Opening) {
             Current::Open(state) => Some(state),
@@ -75,7 +75,7 @@ impl Slot {
         self.settled.notify_waiters();
     }
 
-    /// Says that it cannot be opened again yet.
+    /// Records that it cannot be reopened yet.
     pub(crate) fn give_up(&self, error: Error) {
         self.set(Current::Closed(error));
         self.settled.notify_waiters();
@@ -94,8 +94,8 @@ impl Slot {
         *self.failure() = failure;
     }
 
-    /// Notes how far batches are written, and how far they are on disk. What is on disk stays there, also when the engine is
-    /// opened anew.
+    /// Records the last written batch, and the last one on disk. The latter never shrinks, also when the engine is
+    /// reopened.
     pub(crate) fn note_batches(&self, written: u64, synced: u64) {
         self.written.store(written, Ordering::Release);
         self.synced.fetch_max(synced, Ordering::AcqRel);
@@ -111,7 +111,7 @@ impl Slot {
 
     /// Why writes fail, if they do.
     pub(crate) fn why_failed(&self) -> Option<Error> {
-        // One that has just failed is not noted here yet.
+        // A failure of this moment may not be recorded here yet.
         self.failure().clone().or_else(|| self.now().ok()??.check().err())
     }
 

@@ -1,5 +1,4 @@
-//! What readers, transactions and the committer share: the open engine, the snapshot that is shown, and whether
-//! something has failed.
+//! State shared by readers, transactions and the committer: the open engine, the current snapshot, and the first failure.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -15,7 +14,7 @@ use lazuli_store::{Error, Item, Result};
 use tokio::sync::mpsc::WeakSender;
 
 use crate::error::{from_engine, write_failed};
-use crate::guards::ByKey;
+use crate::guards::{ByKey, KNOWN_MAX};
 use crate::keyspaces::Keyspaces;
 use crate::layout::Layout;
 use crate::settings::Settings;
@@ -25,13 +24,39 @@ use crate::writeback::Writeback;
 /// The engine, open, with its keyspaces.
 pub(crate) type Engine = (Database, Keyspaces);
 
-/// What readers see: whole batches only, and which guards are known to exist in just that state.
+/// What readers see: only whole batches, and the guards that exist in that state.
 pub(crate) struct Published {
     pub(crate) snapshot: Snapshot,
+    /// Those that the committer knows.
     pub(crate) guards: Arc<HashSet<Bytes, ByKey>>,
+    /// Others that readers have looked up in this snapshot. The committer learns them with its next batch.
+    found: RwLock<HashSet<Bytes, ByKey>>,
 }
 
-/// A merge that is under way.
+impl Published {
+    fn new(snapshot: Snapshot, guards: Arc<HashSet<Bytes, ByKey>>) -> Self {
+        Self { snapshot, guards, found: RwLock::default() }
+    }
+
+    /// Whether a guard is known to exist without a read.
+    pub(crate) fn knows(&self, guard: &Bytes) -> bool {
+        self.guards.contains(guard)
+            || self.found.read().unwrap_or_else(PoisonError::into_inner).contains(guard)
+    }
+
+    pub(crate) fn note_found(&self, guard: &Bytes) {
+        let mut found = self.found.write().unwrap_or_else(PoisonError::into_inner);
+        if found.len() < KNOWN_MAX {
+            found.insert(guard.clone());
+        }
+    }
+
+    pub(crate) fn take_found(&self) -> HashSet<Bytes, ByKey> {
+        std::mem::take(&mut *self.found.write().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A running compaction.
 pub(crate) struct Merging<'a>(&'a State);
 
 impl Drop for Merging<'_> {
@@ -40,7 +65,7 @@ impl Drop for Merging<'_> {
     }
 }
 
-/// Work that takes longer than one operation.
+/// An operation that takes long.
 pub(crate) struct Working(Arc<State>);
 
 impl Drop for Working {
@@ -49,7 +74,7 @@ impl Drop for Working {
     }
 }
 
-/// Nothing is ever sent: it is told by hanging up that the engine is closed.
+/// Nothing is ever sent: it is disconnected when the engine is closed.
 pub(crate) enum Never {}
 
 /// Fields are dropped in this order: the lock must outlive the engine.
@@ -57,22 +82,22 @@ pub(crate) struct State {
     published: RwLock<Arc<Published>>,
     pub(crate) keyspaces: Keyspaces,
     pub(crate) db: Database,
-    /// As long as the engine is open it may write tables.
+    /// While the engine is open it may write tables.
     _writeback: Option<Writeback>,
     /// The engine's directory.
     pub(crate) folder: PathBuf,
     /// The key of the marker, which every batch writes.
     pub(crate) marker: Bytes,
-    /// How many merges are under way of which the engine does not know that they are.
+    /// How many compactions run that the engine does not know of.
     merges: AtomicUsize,
-    /// How large tables become when they are merged.
+    /// Target size of compacted tables.
     pub(crate) table_bytes: u64,
-    /// Whether tables that come from another store may be the same files as there.
+    /// Whether adopted tables may be hard-linked.
     pub(crate) shares_tables: bool,
-    /// Whether the engine has no workers, so that nothing is written but what is committed: then memtables are written
-    /// out where they are sealed, and tables are not merged.
+    /// Whether the engine has no workers, so that only commits write: then memtables are flushed when they are
+    /// sealed, and tables are not compacted.
     pub(crate) is_still: bool,
-    /// How much is under way that takes longer than one operation.
+    /// How many long operations are running.
     works: AtomicUsize,
     loads: Mutex<Vec<WeakSender<Vec<Item>>>>,
     failed: OnceLock<Error>,
@@ -91,7 +116,7 @@ impl State {
     ) -> (Self, Receiver<Never>) {
         let (_open, closed) = channel();
         let (db, keyspaces) = engine;
-        let published = Published { snapshot: db.snapshot(), guards: Arc::default() };
+        let published = Published::new(db.snapshot(), Arc::default());
         let published = RwLock::new(Arc::new(published));
         let failed = OnceLock::new();
         let _writeback = Writeback::start(&folder);
@@ -116,17 +141,17 @@ impl State {
         (state, closed)
     }
 
-    /// The newest state that holds only whole batches.
+    /// The newest state with only whole batches.
     ///
-    /// The engine's own newest snapshot may show half a batch: a table that is finished while a batch is applied
-    /// moves the visible sequence number past it.
+    /// The engine's own newest snapshot may contain half a batch: a table that is finished while a batch is
+    /// applied moves the visible sequence number past it.
     pub(crate) fn published(&self) -> Arc<Published> {
         self.published.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Shows what is written so far. Only the committer calls it, between two batches.
+    /// Publishes the written batches. Only the committer calls it, between two batches.
     pub(crate) fn publish(&self, guards: Arc<HashSet<Bytes, ByKey>>) {
-        let new = Arc::new(Published { snapshot: self.db.snapshot(), guards });
+        let new = Arc::new(Published::new(self.db.snapshot(), guards));
         let mut published = self.published.write().unwrap_or_else(PoisonError::into_inner);
         let old = std::mem::replace(&mut *published, new);
         drop(published);
@@ -134,7 +159,7 @@ impl State {
         drop(old);
     }
 
-    /// Notes that a merge is under way until what this answers is dropped.
+    /// Marks a compaction as running until the result is dropped.
     pub(crate) fn merging(&self) -> Merging<'_> {
         self.merges.fetch_add(1, Ordering::AcqRel);
         Merging(self)
@@ -144,54 +169,54 @@ impl State {
         self.db.active_compactions() > 0 || self.merges.load(Ordering::Acquire) > 0
     }
 
-    /// To be called before tables are dropped, so that freeing the disk under them is nothing that anybody waits for.
+    /// Must be called before tables are dropped, so that their disk space is freed in the background.
     pub(crate) fn keep_tables(&self, tables: &[Arc<PathBuf>]) -> Trim {
         Trim::keep(&Layout::dropped_in(&self.folder), tables)
     }
 
-    /// Notes that something is under way until what this answers is dropped. The engine is not closed meanwhile, and
-    /// whoever works looks now and then whether a write has failed.
+    /// Marks an operation as running until the result is dropped. The engine is not closed meanwhile, and the
+    /// operation checks from time to time whether a write has failed.
     pub(crate) fn working(self: &Arc<Self>) -> Working {
         self.works.fetch_add(1, Ordering::AcqRel);
         Working(self.clone())
     }
 
-    /// Has a load told when a write fails, so that it does not wait for more of what it is to write.
+    /// Registers a load to be notified when a write fails, so that it does not wait for more input.
     pub(crate) fn tell_load(&self, parts: WeakSender<Vec<Item>>) {
         let mut loads = self.loads.lock().unwrap_or_else(PoisonError::into_inner);
         loads.retain(|parts| parts.strong_count() > 0);
         loads.push(parts);
     }
 
-    /// Whether it can be closed without waiting for anybody but those who read.
+    /// Whether it can be closed without waiting for anything but reads.
     pub(crate) fn is_idle(&self) -> bool {
         !self.is_merging() && self.works.load(Ordering::Acquire) == 0
     }
 
-    /// Remembers the first failure of a write. From then on no write is taken.
+    /// Records the first failure of a write. From then on writes are refused.
     pub(crate) fn fail(&self, cause: &dyn Display) -> Error {
         let error = self.failed.get_or_init(|| write_failed(cause)).clone();
         let loads = self.loads.lock().unwrap_or_else(PoisonError::into_inner);
-        // One whose line is full is not waiting.
+        // A load with a full queue is not waiting.
         let told = loads.iter().filter_map(WeakSender::upgrade);
         told.for_each(|parts| drop(parts.try_send(Vec::new())));
         error
     }
 
-    /// Whether writes are taken.
+    /// Whether writes are accepted.
     pub(crate) fn check(&self) -> Result<()> {
         self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// Asks the engine too, whose workers may have failed behind our back.
+    /// Also checks the engine, whose workers may have failed.
     pub(crate) fn check_engine(&self) -> Result<()> {
         self.check()?;
         self.db.persist(PersistMode::Buffer).map_err(|error| self.fail(&error))
     }
 
-    /// Writes sealed memtables out, in place of the workers that a still engine has not.
+    /// Flushes sealed memtables, for an engine without workers.
     pub(crate) fn flush_here(&self, keyspace: &Keyspace) -> Result<()> {
-        // Tables must not run ahead of journals.
+        // Tables must not be newer than journals.
         self.db.persist(PersistMode::SyncAll).map_err(|error| self.fail(&error))?;
         let flushes = keyspace.tree.get_flush_lock();
         let is_unread = self.db.supervisor.snapshot_tracker.get_seqno_safe_to_gc();

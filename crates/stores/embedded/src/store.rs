@@ -1,4 +1,4 @@
-//! The store itself: opens, hands out views and transactions, closes.
+//! The store itself: opens, returns snapshots and transactions, closes.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,8 +9,8 @@ use bytes::Bytes;
 use lazuli_env::BoxFuture;
 use lazuli_store::limits::COMMIT_BYTES_MAX;
 use lazuli_store::{
-    Dropped, Error, Intake, Item, KeyRange, Loading, Packed, Parcel, Reader, Result, Store,
-    StoreHealth, Txn, Write,
+    Dropped, Error, Handover, Intake, KeyRange, Loading, Packed, Parcel, Reader, Reads, Result,
+    Store, StoreHealth, Txn, Write,
 };
 use tokio::sync::oneshot;
 
@@ -18,6 +18,7 @@ use crate::adopt;
 use crate::bulk::{Load, Tables};
 use crate::error::{from_engine, from_io};
 use crate::layout::Layout;
+use crate::marker::Answered;
 use crate::mend::Mender;
 use crate::open::{self, Again, Recovery};
 use crate::parcel::is_worth_it;
@@ -31,12 +32,12 @@ use crate::slot::Slot;
 use crate::state::State;
 use crate::verify::{self, Verification};
 
-/// How often closing looks whether the last memtable has become a table.
+/// How often closing checks whether the last memtable is flushed.
 const FLUSH_LOOK_MS: u64 = 2;
-/// How often waiting for the disk looks whether relaxed commits have reached it.
+/// How often a wait for the disk checks whether relaxed commits are synced.
 const SETTLE_LOOK_MS: u64 = 5;
 
-/// A shard's store in a directory of its own. Views and transactions that outlive it keep the directory locked.
+/// A shard's store in a directory of its own. Snapshots and transactions that outlive it keep the directory locked.
 pub struct EmbeddedStore {
     slot: Arc<Slot>,
     queue: Arc<Queue>,
@@ -50,6 +51,17 @@ impl EmbeddedStore {
         Layout::new(path.as_ref()).store().is_dir()
     }
 
+    /// Creates an empty store at `path` without opening it.
+    pub fn create(path: impl AsRef<Path>, settings: &Settings) -> Result<()> {
+        let layout = Layout::new(path.as_ref());
+        let _lock = layout.lock()?;
+        open::create(&layout, settings)?;
+        // Without it the next opening could not tell that nothing was answered yet.
+        let path = layout.answered();
+        let written = Answered::open(&path).and_then(|mut answered| answered.write(0));
+        written.map_err(|error| from_io(path.display(), &error))
+    }
+
     /// Opens the store at `path`, and creates it if there is none.
     pub fn open(path: impl AsRef<Path>, settings: &Settings) -> Result<Self> {
         let layout = Layout::new(path.as_ref());
@@ -58,7 +70,7 @@ impl EmbeddedStore {
         let recovery = opened.recovery.clone();
         let room = Room::new(&layout, settings);
         let slot = Arc::new(Slot::new(opened.state.clone(), room, lock));
-        // Whoever asks how many commits are on disk may do so before the committer's thread runs.
+        // The number of commits on disk may be asked for before the committer's thread runs.
         slot.note_batches(opened.last.number, opened.last.number);
         let queue = Arc::new(Queue::new());
         let settings = settings.clone();
@@ -70,7 +82,7 @@ impl EmbeddedStore {
         Ok(Self { slot, queue, recovery, thread: Mutex::new(Some(thread)) })
     }
 
-    /// What opening it found to do.
+    /// The result of recovery.
     pub fn recovery(&self) -> &Recovery {
         &self.recovery
     }
@@ -80,12 +92,12 @@ impl EmbeddedStore {
         &self.slot.room
     }
 
-    /// How many commits are on disk for certain. It never shrinks in the life of a store: one with fewer is an older copy.
+    /// How many commits are on disk for certain. It never shrinks: a store with fewer is an older copy.
     pub fn commits_synced(&self) -> u64 {
         self.slot.batches_synced()
     }
 
-    /// Waits until everything that was written so far is on disk. Only relaxed commits are ever behind.
+    /// Waits until all commits so far are on disk. Only relaxed commits are ever behind.
     pub async fn settle(&self) -> Result<()> {
         let written = self.slot.batches_written();
         while self.commits_synced() < written {
@@ -97,7 +109,7 @@ impl EmbeddedStore {
         Ok(())
     }
 
-    /// Reads everything and says what is damaged. Takes as long as reading the whole store does, and blocks.
+    /// Reads everything and reports damage. Takes as long as reading the whole store, and blocks.
     pub fn verify(&self) -> Result<Verification> {
         let view = View::newest(&self.slot);
         let open = view.now().unwrap_or_else(|| Err(closed()))?;
@@ -105,11 +117,11 @@ impl EmbeddedStore {
         verify::verify(&open.state.folder, &open.state.keyspaces, &open)
     }
 
-    /// Lets what waits be written, then ends the committer.
+    /// Lets waiting commits be written, then ends the committer.
     fn stop(&self) {
         self.queue.close();
         if let Some(thread) = self.take_thread() {
-            // A panic in there has been answered to those who waited.
+            // The waiting callers got an error for a panic in there.
             let _ = thread.join();
         }
     }
@@ -118,7 +130,7 @@ impl EmbeddedStore {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Ends the committer and flushes, on a thread of its own: both wait for the disk.
+    /// Ends the committer and flushes, in a separate thread: both wait for the disk.
     async fn close_all(&self) -> Result<()> {
         self.queue.close();
         let (committer, slot) = (self.take_thread(), self.slot.clone());
@@ -128,7 +140,7 @@ impl EmbeddedStore {
                 let _ = committer.join();
             }
             let flushed = slot.now().and_then(|state| state.map_or(Ok(()), |it| flush(&it)));
-            // Whoever waits for the answer may open the directory again at once, or may have stopped waiting.
+            // The caller may reopen the directory at once, or may have gone.
             drop(slot);
             let _ = answer.send(flushed);
         };
@@ -142,12 +154,6 @@ impl EmbeddedStore {
         self.queue.commit(Vec::new(), writes).await
     }
 
-    async fn ingest_all(&self, guards: Vec<Bytes>, items: Vec<Item>) -> Result<()> {
-        let mut loading = self.load(guards);
-        loading.add(items).await?;
-        loading.finish().await
-    }
-
     pub(crate) async fn write_tables(&self) -> Result<Tables> {
         self.health().check(Intake::default())?;
         Tables::begin(self.slot.engine().await?)
@@ -157,15 +163,10 @@ impl EmbeddedStore {
         self.queue.load(guards, load).await
     }
 
-    pub(crate) async fn has_guards(&self, guards: &[Bytes]) -> Result<View> {
+    /// The newest state, in which the guards exist.
+    pub(crate) async fn view(&self, guards: &[Bytes]) -> Result<View> {
         let view = View::newest(&self.slot);
-        let open = view.open().await?;
-        for guard in guards {
-            if !open.has_guard(guard)? {
-                return Err(Error::moved("the guard of this transaction is gone"));
-            }
-        }
-        drop(open);
+        view.open().await?.check_guards(guards)?;
         Ok(view)
     }
 
@@ -182,8 +183,8 @@ impl EmbeddedStore {
     }
 
     async fn adopt(&self, guards: Vec<Bytes>, parcel: Parcel) -> Result<bool> {
-        // Whoever has lost the guard by now need not bring anything.
-        self.has_guards(&guards).await?;
+        // Bringing the tables would be in vain without the guards.
+        self.view(&guards).await?;
         match parcel.open() {
             Some(content) => adopt::adopt(&self.slot, &self.queue, guards, content).await,
             None => Ok(false),
@@ -192,7 +193,7 @@ impl EmbeddedStore {
 
     async fn delete_keys(&self, range: &KeyRange, keys_max: usize) -> Result<usize> {
         let mut deleted = 0;
-        // One round, unless the keys alone are more than a commit may hold.
+        // One round, unless the keys alone exceed the size of a commit.
         loop {
             let view = View::newest(&self.slot);
             let keys = view.open().await?.keys(range, keys_max - deleted, COMMIT_BYTES_MAX / 2)?;
@@ -210,7 +211,7 @@ impl EmbeddedStore {
     }
 }
 
-/// Turns memtables into tables, so that the next start has nothing to replay.
+/// Flushes memtables, so that the next start has nothing to replay.
 fn flush(state: &State) -> Result<()> {
     state.check_engine()?;
     let keyspaces = state.keyspaces.all().map(|(keyspace, _)| keyspace);
@@ -234,33 +235,37 @@ impl Drop for EmbeddedStore {
 }
 
 impl Store for EmbeddedStore {
-    fn snapshot(&self) -> Box<dyn Reader> {
-        Box::new(View::newest(&self.slot))
+    fn snapshot<'a>(
+        &'a self,
+        guards: &'a [Bytes],
+        _: Reads,
+    ) -> BoxFuture<'a, Result<Box<dyn Reader>>> {
+        let view = View::newest(&self.slot);
+        let checked = view.now().map(|open| open?.check_guards(guards));
+        match checked {
+            Some(checked) => {
+                let view = checked.map(|()| Box::new(view) as Box<dyn Reader>);
+                Box::pin(std::future::ready(view))
+            }
+            // The engine is being opened again.
+            None => Box::pin(async move {
+                view.open().await?.check_guards(guards)?;
+                Ok(Box::new(view) as Box<dyn Reader>)
+            }),
+        }
     }
 
     fn begin(&self, guards: Vec<Bytes>) -> BoxFuture<'_, Result<Box<dyn Txn>>> {
         Box::pin(async move {
-            let view = self.has_guards(&guards).await?;
+            let view = self.view(&guards).await?;
             let txn: Box<dyn Txn> =
                 Box::new(EmbeddedTxn { view, guards, queue: self.queue.clone() });
             Ok(txn)
         })
     }
 
-    fn ingest(&self, guards: Vec<Bytes>, items: Vec<Item>) -> BoxFuture<'_, Result<()>> {
-        Box::pin(self.ingest_all(guards, items))
-    }
-
     fn load(&self, guards: Vec<Bytes>) -> Box<dyn Loading + '_> {
         Box::new(Parts::new(self, guards))
-    }
-
-    fn pack<'a>(&'a self, ranges: &'a [KeyRange]) -> BoxFuture<'a, Result<Packed>> {
-        Box::pin(self.pack_ranges(ranges))
-    }
-
-    fn unpack(&self, guards: Vec<Bytes>, parcel: Parcel) -> BoxFuture<'_, Result<bool>> {
-        Box::pin(self.adopt(guards, parcel))
     }
 
     fn delete_range<'a>(
@@ -271,16 +276,12 @@ impl Store for EmbeddedStore {
         Box::pin(self.delete_keys(range, keys_max))
     }
 
-    fn drop_range<'a>(
-        &'a self,
-        guards: Vec<Bytes>,
-        range: &'a KeyRange,
-    ) -> BoxFuture<'a, Result<Dropped>> {
-        Box::pin(self.queue.drop_range(guards, range.clone()))
-    }
-
     fn size<'a>(&'a self, range: &'a KeyRange) -> BoxFuture<'a, Result<u64>> {
         Box::pin(async move { size::size(&View::newest(&self.slot).open().await?, range) })
+    }
+
+    fn handover(&self) -> Option<&dyn Handover> {
+        Some(self)
     }
 
     fn health(&self) -> StoreHealth {
@@ -289,5 +290,23 @@ impl Store for EmbeddedStore {
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(self.close_all())
+    }
+}
+
+impl Handover for EmbeddedStore {
+    fn pack<'a>(&'a self, ranges: &'a [KeyRange]) -> BoxFuture<'a, Result<Packed>> {
+        Box::pin(self.pack_ranges(ranges))
+    }
+
+    fn unpack(&self, guards: Vec<Bytes>, parcel: Parcel) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(self.adopt(guards, parcel))
+    }
+
+    fn drop_range<'a>(
+        &'a self,
+        guards: Vec<Bytes>,
+        range: &'a KeyRange,
+    ) -> BoxFuture<'a, Result<Dropped>> {
+        Box::pin(self.queue.drop_range(guards, range.clone()))
     }
 }

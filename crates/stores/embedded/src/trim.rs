@@ -1,11 +1,11 @@
-//! Freeing the disk under tables that were dropped, little by little.
+//! Frees the disk space of dropped tables step by step.
 //!
-//! The engine deletes the file of a table when nobody reads it any more, and holds a lock meanwhile for which readers and
-//! commits wait. For a large file that takes many milliseconds. So a table that is dropped gets a second name first: what
-//! the engine deletes then is only a name, and the file is made shorter step by step by a thread for which nobody waits. It
-//! never touches a file that is still the table of its name, nor one that is a table of another store (see `carry`).
+//! The engine deletes the file of a table when it is no longer read, under a lock for which readers and commits
+//! wait. For a large file that takes many milliseconds. So a dropped table first gets a second hard link: the engine
+//! then only deletes a name, and a background thread truncates the file step by step. It never touches a file that is
+//! still the table of its name, nor one that is a table of another store (see `carry`).
 //!
-//! Nothing depends on it. What was not done when the store ended is done after the next start.
+//! The store works without it. The rest is freed after the next start.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Result};
@@ -15,34 +15,34 @@ use std::time::{Duration, Instant};
 
 use crate::behind::give_way;
 
-/// By how much a file is made shorter at once.
+/// By how much a file is truncated at once.
 const STEP_BYTES: u64 = 1024 * 1024;
-/// How often it is looked whether the engine has let go of a table, and for how long. Whoever reads it keeps it.
+/// How often, and for how long, it checks whether the engine has deleted a table. Readers keep it.
 const LOOK: Duration = Duration::from_millis(100);
 const LOOKING_MAX: Duration = Duration::from_secs(600);
-/// What is left to others after a step, at least.
+/// The least pause after a step.
 const REST_LEAST: Duration = Duration::from_millis(1);
 
-/// A table that is to be freed.
+/// A table to free.
 struct Kept {
-    /// The name that the engine knows it by. While there is such a file, and it is this one, the table is in use.
+    /// The engine's name of it. While that file exists, and is this one, the table is in use.
     table: PathBuf,
     second: PathBuf,
     file: File,
 }
 
-/// Tables that are to be freed.
+/// Tables to free.
 #[derive(Default)]
 pub(crate) struct Trim {
     kept: Vec<Kept>,
 }
 
 impl Trim {
-    /// Gives each table a second name in the folder. One for which that does not work is left to the engine.
+    /// Gives each table a hard link in the folder. If that fails the table is left to the engine.
     pub(crate) fn keep(folder: &Path, tables: &[Arc<PathBuf>]) -> Self {
         let keep = |table: &PathBuf| {
             let second = folder.join(table.file_name()?);
-            // That of an earlier table with this name, which was not freed yet, is given up.
+            // The link of an earlier table with this name, which was not freed yet, is removed.
             let _ = fs::remove_file(&second);
             fs::hard_link(table, &second).ok()?;
             Kept::open(table.clone(), second)
@@ -53,19 +53,19 @@ impl Trim {
         Self { kept: tables.iter().filter_map(|table| keep(table)).collect() }
     }
 
-    /// Those of a folder of tables that the last one who had the store open did not come to free.
+    /// Tables that an earlier run has left in the folder.
     pub(crate) fn left_in(folder: &Path, tables: &Path) -> Self {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         let kept = |entry: fs::DirEntry| Kept::open(tables.join(entry.file_name()), entry.path());
         Self { kept: entries.filter_map(kept).collect() }
     }
 
-    /// Frees them, as soon as nobody else has them.
+    /// Frees them, once nothing else uses them.
     pub(crate) fn start(self) {
         if self.kept.is_empty() {
             return;
         }
-        // Without a thread they are left to the next start.
+        // If no thread can be started they are left to the next start.
         let thread = std::thread::Builder::new().name("lazuli:trim".to_owned());
         let _ = thread.spawn(move || self.run());
     }
@@ -76,7 +76,7 @@ impl Trim {
         while !self.kept.is_empty() {
             let let_go = |kept: &mut Kept| matches!(kept.is_in_use(), Ok(false));
             for kept in self.kept.extract_if(.., let_go) {
-                // Whatever fails: the name goes, and with the last one the file.
+                // After any failure the link is removed, and with the last link the file.
                 if matches!(kept.has_other_names(), Ok(false)) {
                     let _ = make_empty(&kept.file);
                 }
@@ -97,7 +97,7 @@ impl Kept {
         Some(Self { table, second, file })
     }
 
-    /// Whether the engine has not let go of the table yet.
+    /// Whether the engine still uses the table.
     #[cfg(unix)]
     fn is_in_use(&self) -> Result<bool> {
         use std::os::unix::fs::MetadataExt;
@@ -109,15 +109,15 @@ impl Kept {
         }
     }
 
-    /// Whether it is a table of another store too, or in somebody's backup. Once it is not, nobody gives it a name again:
-    /// only tables that are in use go to another store.
+    /// Whether it is also a table of another store, or in a backup. Once it is not, it gets no new link: only tables
+    /// in use are adopted.
     #[cfg(unix)]
     fn has_other_names(&self) -> Result<bool> {
         use std::os::unix::fs::MetadataExt;
         Ok(self.file.metadata()?.nlink() > 1)
     }
 
-    /// Elsewhere there is no way to tell, and no table gets a second name.
+    /// Other systems cannot tell, and no table gets a second link.
     #[cfg(not(unix))]
     fn is_in_use(&self) -> Result<bool> {
         Ok(true)

@@ -1,7 +1,7 @@
-//! Reads everything that is on disk and says what is not as it was written. For `lazuli fsck`.
+//! Reads everything on disk and reports damage. For `lazuli fsck`.
 //!
-//! Reading alone finds most damage, because every block has a sum. This finds the rest: a table that was replaced by
-//! another whole one, and damage where nobody reads.
+//! Reading finds most damage, because every block has a checksum. This finds the rest: a table that was replaced
+//! by another valid one, and damage in parts that are not read.
 
 use std::fs::File;
 use std::io::Read;
@@ -19,7 +19,7 @@ use crate::reader::Open;
 const CHUNK_BYTES: usize = 1024 * 1024;
 const MANIFEST_TRIES_MAX: usize = 5;
 
-/// What was read, and what is wrong with it.
+/// What was read, and the damage found.
 #[derive(Clone, Debug, Default)]
 pub struct Verification {
     pub tables: usize,
@@ -28,7 +28,7 @@ pub struct Verification {
     pub damages: Vec<Damage>,
 }
 
-/// One thing that is not as it was written.
+/// One damaged part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     pub file: PathBuf,
@@ -37,7 +37,7 @@ pub struct Damage {
 
 pub(crate) fn verify(store: &Path, keyspaces: &Keyspaces, view: &Open<'_>) -> Result<Verification> {
     let mut found = Verification::default();
-    // A version keeps its tables on disk while we read them, whatever compactions do.
+    // A version keeps its tables on disk while we read them, also during compactions.
     let versions = keyspaces.all().map(|(keyspace, _)| keyspace.tree.current_version());
     for table in versions.iter().flat_map(|version| version.iter_tables()) {
         let (sum, bytes) = sum_of(&table.path)?;

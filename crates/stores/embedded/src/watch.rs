@@ -1,5 +1,5 @@
-//! When the committer looks at disk and engine beside what it is asked for: the engine's workers fail behind its back, and
-//! the disk fills up or gets room without it.
+//! Periodic checks of disk and engine by the committer: the engine's workers can fail, and the disk can fill up or
+//! get space, without a commit.
 
 use std::time::{Duration, Instant};
 
@@ -8,12 +8,11 @@ use lazuli_store::Result;
 use crate::room::Room;
 use crate::state::State;
 
-/// How often it looks.
+/// The interval of checks.
 const LOOK: Duration = Duration::from_millis(500);
-/// For how long after a write. A store in which nothing is written is to be quiet.
+/// How long after a write checks continue. An idle store should not wake up.
 const LOOKING_MAX: Duration = Duration::from_secs(60);
-/// For how long an engine stays still where the disk does not get more room: then it is seen whether its workers manage
-/// with what there is.
+/// How long an engine runs without workers while the disk stays full: then it is tried with workers.
 const STILL_MAX: Duration = Duration::from_secs(120);
 
 pub(crate) struct Watch {
@@ -34,13 +33,13 @@ impl Watch {
         self.wrote_at = Instant::now();
     }
 
-    /// When to look again, whether or not anything is written until then.
+    /// When to check again, even if nothing is written until then.
     pub(crate) fn look_after(&self) -> Option<Duration> {
         let is_due = self.is_short || self.is_still || self.wrote_at.elapsed() < LOOKING_MAX;
         is_due.then_some(LOOK)
     }
 
-    /// Looks, if it is time to. Fails if the engine takes no writes any more.
+    /// Checks, if it is time to. Fails if the engine refuses writes.
     pub(crate) fn look(&mut self, room: &Room, state: &State) -> Result<()> {
         if self.looked_at.elapsed() < LOOK {
             return Ok(());
@@ -51,7 +50,7 @@ impl Watch {
         state.check_engine()
     }
 
-    /// Whether the engine is still, and need not be any more.
+    /// Whether the engine has no workers, and can have them again.
     pub(crate) fn is_over_standstill(&self, room: &Room) -> bool {
         self.is_still && (self.began.elapsed() > STILL_MAX || room.shortage().is_none())
     }

@@ -8,7 +8,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use lazuli_store::Store;
+use lazuli_store::{Reads, Store};
 use lazuli_store_embedded::{EmbeddedStore, Settings};
 
 /// Linux keeps the first fifteen bytes of a thread's name.
@@ -48,7 +48,7 @@ async fn the_thread_ends_with_its_store_which_can_be_opened_again_and_removed() 
         assert_threads(1);
     }
     // A view keeps the engine open, and with it what may write tables.
-    let view = other.snapshot();
+    let view = other.snapshot(&[], Reads::Long).await.unwrap();
     drop(other);
     assert_threads(1);
     drop(view);

@@ -2,15 +2,16 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
+use lazuli_net::{Budget, Lease, NoRoom};
 
 use crate::body::BodyError;
-use crate::budget::{Intake, NoRoom};
 
 /// A body that another machine is sending.
 pub(crate) struct Arriving {
@@ -19,6 +20,24 @@ pub(crate) struct Arriving {
     received: u64,
     /// None for the answer of another server.
     intake: Option<Arc<Intake>>,
+}
+
+/// The body of a request as the connection sees it, while a handler reads it.
+#[derive(Debug)]
+pub(crate) struct Intake {
+    pub(crate) lease: Lease,
+    /// Whether it was read to its end.
+    ended: AtomicBool,
+}
+
+impl Intake {
+    pub(crate) fn new(budget: Arc<Budget>) -> Arc<Self> {
+        Arc::new(Self { lease: Lease::new(budget), ended: AtomicBool::new(false) })
+    }
+
+    pub(crate) fn is_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
 }
 
 /// How slowly a body may come in.
@@ -86,7 +105,7 @@ impl Arriving {
 
     fn end(&self) {
         if let Some(intake) = &self.intake {
-            intake.end();
+            intake.ended.store(true, Ordering::Release);
         }
     }
 

@@ -3,7 +3,7 @@
 //! Nothing is read before a handler asks for it, and never more than the handler says it can take, so a body of any size
 //! costs no more memory than its reader allows. `collect` is for bodies that must be whole, `chunk` for all others.
 //! A body that is made while it is sent is asked for its next piece when the client has room for it.
-//! What a request's body takes is held of the process's [`Budget`](crate::budget::Budget) until its handler is done.
+//! What a request's body takes is held of the process's [`Budget`](lazuli_net::Budget) until its handler is done.
 
 use std::fmt;
 use std::pin::Pin;
@@ -15,8 +15,10 @@ use bytes::{Bytes, BytesMut};
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 
-use crate::arriving::{Arriving, Pace};
-use crate::budget::{Intake, Lease, NoRoom, STREAM_BYTES};
+use lazuli_net::budget::STREAM_BYTES;
+use lazuli_net::{Lease, NoRoom};
+
+use crate::arriving::{Arriving, Intake, Pace};
 
 /// The most of a body that is read only to be thrown away.
 pub const DISCARD_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -24,7 +26,7 @@ pub const DISCARD_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// The longest time that this may take.
 pub const DISCARD_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// Of a body whose length nobody knows, this much is made room for at first.
+/// How much is allocated at first for a body whose length is unknown.
 const COLLECT_BYTES_MIN: usize = 16 * 1024;
 
 pub struct Body {
@@ -91,7 +93,7 @@ impl Body {
 
     /// A body of this length that is made piece by piece: `next` is called with the source whenever there is room for
     /// another piece, and gives the source back with it. If it fails, or the pieces do not add up to the length, the
-    /// connection breaks, so that nobody takes a part for the whole.
+    /// connection breaks, so that no client takes a part for the whole.
     pub fn made<S, N, F>(length: u64, source: S, next: N) -> Self
     where
         S: Send + 'static,
@@ -101,7 +103,7 @@ impl Body {
         Self::unfold(Some(length), source, next)
     }
 
-    /// The same for a body that ends when its source does. Nobody knows its length beforehand, so it is sent in chunks.
+    /// The same for a body that ends when its source does. Its length is not known beforehand, so it is sent in chunks.
     pub fn streamed<S, N, F>(source: S, next: N) -> Self
     where
         S: Send + 'static,
@@ -146,7 +148,7 @@ impl Body {
         }
     }
 
-    /// The length if it is known beforehand: by `Content-Length`, or by whoever makes it, or because it is all there.
+    /// The length if it is known beforehand: by `Content-Length`, by the handler that makes it, or because it is all there.
     pub fn length(&self) -> Option<u64> {
         match &self.source {
             Source::Whole(bytes) => Some(bytes.as_ref().map_or(0, Bytes::len) as u64),
@@ -250,7 +252,7 @@ impl Body {
     }
 }
 
-/// Bytes that hold a part of a budget for as long as anybody has them.
+/// Bytes that hold a part of a budget until their last owner drops them.
 struct HeldBytes {
     bytes: Bytes,
     _lease: Lease,

@@ -1,8 +1,13 @@
-//! Reading from another server: one request on a connection of its own, the body as it comes.
+//! HTTP clients. [`blocking`] is the one of commands, trials and tests: one connection, one request after another.
+//! [`get`] is the one of the server itself, which reads from another server inside of its runtime, with the body as it
+//! comes. [`head`] parses the head of an answer.
 //!
 //! A client that names an address makes this program ask there, so only the fronts of this server and hosts that the
 //! operator named are asked ([`Sources`]). The address that was checked is the one that is connected to: a name is looked
 //! up once. Redirects are not followed.
+
+pub mod blocking;
+pub mod head;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
@@ -31,7 +36,7 @@ pub enum ClientError {
     BadAddress,
     /// The host is not one that may be asked, or not by HTTPS, which this program does not speak to others.
     NotAllowed,
-    /// Nobody answered, or not in HTTP, or not in time.
+    /// The server did not answer, or not in HTTP, or not in time.
     Failed,
 }
 
@@ -155,7 +160,7 @@ pub async fn get(
         let stream = TcpStream::connect(peer).await.map_err(|_| ClientError::Failed)?;
         let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
         let (mut sender, connection) = handshake.map_err(|_| ClientError::Failed)?;
-        // It ends with the answer, or when nobody reads that any more.
+        // The task ends with the response, or when its reader is dropped.
         tokio::spawn(connection);
         sender.send_request(request).await.map_err(|_| ClientError::Failed)
     };

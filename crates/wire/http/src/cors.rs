@@ -1,8 +1,8 @@
-//! Requests from pages of other origins: which of a service's rules lets one in, and what its answer must say.
+//! CORS: which of a service's rules allows a request from a page of another origin, and the headers of its response.
 
-use http::HeaderMap;
+use http::{HeaderMap, Method, StatusCode};
 
-use crate::message::Response;
+use crate::message::{Request, Response};
 
 /// The most rules of a service.
 pub const RULES_MAX: usize = 5;
@@ -85,14 +85,50 @@ impl CorsRule {
     }
 }
 
+/// Why a preflight request is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PreflightRefusal {
+    /// It has no origin or no method.
+    NoQuestion,
+    /// No rule allows it.
+    NoRule,
+}
+
+/// Answers a preflight request by the first rule that allows what the browser wants to send.
+pub fn preflight(headers: &HeaderMap, rules: &[CorsRule]) -> Result<Response, PreflightRefusal> {
+    let question = Preflight::of(headers).ok_or(PreflightRefusal::NoQuestion)?;
+    let rule = question.find(rules).ok_or(PreflightRefusal::NoRule)?;
+    Ok(question.answer(rule, Response::new(StatusCode::OK)))
+}
+
+/// A page of another origin that sent a request, or may find its response in a cache. Responses to it say whether the page
+/// may read them.
+#[derive(Clone, Debug)]
+pub struct Visitor {
+    /// None if the request does not say which page sent it.
+    origin: Option<String>,
+    method: String,
+}
+
+impl Visitor {
+    /// None if no page can read the response: the request is a preflight or a write without an origin, or it is signed in a
+    /// header, which caches keep apart. So the rules are not looked up for requests of SDKs.
+    pub fn of(request: &Request) -> Option<Self> {
+        let origin = request.header("origin").map(str::to_owned);
+        let is_kept = matches!(request.method, Method::GET | Method::HEAD)
+            && request.header("authorization").is_none();
+        (request.method != Method::OPTIONS && (origin.is_some() || is_kept))
+            .then(|| Self { origin, method: request.method.as_str().to_owned() })
+    }
+
+    pub fn greet(&self, rules: &[CorsRule], response: Response) -> Response {
+        expose(rules, self.origin.as_deref(), &self.method, response)
+    }
+}
+
 /// Tells a browser whether the page that asked may read the answer, and caches whether the answer is good for other
 /// origins too. A request without an origin gets what all origins get, because a cache may give its answer to any of them.
-pub fn expose(
-    rules: &[CorsRule],
-    origin: Option<&str>,
-    method: &str,
-    response: Response,
-) -> Response {
+fn expose(rules: &[CorsRule], origin: Option<&str>, method: &str, response: Response) -> Response {
     if rules.is_empty() {
         return response;
     }

@@ -1,15 +1,13 @@
-//! What a client may take: connections, headers, time. Bodies are bounded where they are read, by who reads them.
+//! What a client of HTTP may take: headers and time. Bodies are bounded by the handler that reads them.
 
 use std::time::Duration;
 
 /// The smallest buffer that the HTTP parser works with.
 const HEADER_BYTES_MIN: usize = 8 * 1024;
 
-/// The limits of one [`Door`](crate::serve::Door). Plain data, so that settings can fill it in.
+/// The limits of one HTTP front. Plain data, so that settings can fill it in.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// The most connections at once, over all listeners that share the door. Further ones are told so and closed.
-    pub connections_max: usize,
     /// The most header lines of one request.
     pub header_count_max: usize,
     /// The most bytes of the request line and all headers.
@@ -19,21 +17,18 @@ pub struct Limits {
     pub header_timeout: Duration,
     /// The longest wait for the next piece of a body.
     pub body_timeout: Duration,
-    /// The least bytes per second, on average, of a body and of an answer that the client is slow to take. What is shorter
-    /// than [`Limits::body_timeout`], or [`Limits::idle_timeout`], is slow enough in any case.
+    /// The least bytes per second, on average, of a body and of a response that the client is slow to read. A transfer that
+    /// takes less than [`Limits::body_timeout`], or [`Limits::idle_timeout`], is never too slow.
     pub body_rate_min: u64,
-    /// How long a connection may stay open without a request, or without taking more of its answer.
+    /// How long a connection may stay open without a request, or without reading more of its response.
     pub idle_timeout: Duration,
     /// The longest time that a handler may take, reading the body included.
     pub request_timeout: Duration,
-    /// How long requests in progress may go on after a stop was asked for.
-    pub drain_timeout: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            connections_max: 4096,
             header_count_max: 100,
             header_bytes_max: 64 * 1024,
             header_timeout: Duration::from_secs(20),
@@ -41,7 +36,6 @@ impl Default for Limits {
             body_rate_min: 1024,
             idle_timeout: Duration::from_secs(120),
             request_timeout: Duration::from_secs(300),
-            drain_timeout: Duration::from_secs(10),
         }
     }
 }

@@ -28,9 +28,22 @@ pub struct Request {
 }
 
 impl Request {
+    /// A request that this program is about to sign and send. It has no body here and comes from no peer: signatures are
+    /// made over the head alone.
+    pub fn outgoing(method: Method, path: String, query: String, headers: HeaderMap) -> Self {
+        let peer = ([0, 0, 0, 0], 0).into();
+        let (body, id) = (Body::empty(), RequestId(0));
+        Self { method, path, query, headers, body, peer, secure: false, received_ms: 0, id }
+    }
+
     /// The value of a header, if it is there once or more and the first one is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// The body, which is empty from now on.
+    pub fn take_body(&mut self) -> Body {
+        std::mem::replace(&mut self.body, Body::empty())
     }
 }
 

@@ -1,4 +1,4 @@
-//! `lazuli backup …`, `lazuli partition backup` and `lazuli partition restore`: what there is to type.
+//! `lazuli backup …`, `lazuli partition backup` and `lazuli partition restore`: the arguments.
 
 use clap::{Args, Subcommand};
 
@@ -15,16 +15,16 @@ pub(crate) struct Backup {
     /// Its id, as `lazuli partition list` prints it
     #[arg(required_unless_present = "map", conflicts_with = "map")]
     pub(crate) id: Option<u64>,
-    /// All partitions of this map, one after another, each as of a moment of its own
+    /// All partitions of this map, one after another, each as of its own moment
     #[arg(long, value_name = "NAME")]
     pub(crate) map: Option<String>,
     /// A folder, or az://CONTAINER/PREFIX
     #[arg(long, value_name = "PLACE")]
     pub(crate) to: String,
-    /// Create the container of blobs if it is not there; a folder always is
+    /// Create the container of blobs if it does not exist; a folder is always created
     #[arg(long)]
     pub(crate) create: bool,
-    /// Do not show how far it is
+    /// Show no progress
     #[arg(long)]
     pub(crate) quiet: bool,
     #[command(flatten)]
@@ -36,14 +36,14 @@ pub(crate) struct Restore {
     /// Files, or az://CONTAINER/NAME
     #[arg(required = true, value_name = "BACKUP")]
     pub(crate) backups: Vec<String>,
-    /// The map to restore into, created if it is not there: its name, or the last part of it, such as that of a table
+    /// The map to restore into, created if it does not exist: its name, or the last part of it, such as that of a table
     /// [default: the one that the backup was taken of]
     #[arg(long, value_name = "MAP")]
     pub(crate) into: Option<String>,
-    /// Delete what the partitions hold where the backup goes
+    /// Delete the data of the partitions that the backup is restored into
     #[arg(long)]
     pub(crate) replace: bool,
-    /// Do not show how far it is
+    /// Show no progress
     #[arg(long)]
     pub(crate) quiet: bool,
     #[command(flatten)]
@@ -52,7 +52,7 @@ pub(crate) struct Restore {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BackupCommand {
-    /// Show what a backup is of, without reading all of it
+    /// Show the map, partition and LSN of a backup, without reading all of it
     #[command(after_help = PLACES_HELP)]
     Show {
         /// A file, or az://CONTAINER/NAME
@@ -61,13 +61,13 @@ pub(crate) enum BackupCommand {
         #[command(flatten)]
         service: Service,
     },
-    /// Read backups from the first byte to the last and compare all sums
+    /// Read backups completely and verify all checksums
     #[command(after_help = PLACES_HELP)]
     Verify {
         /// Files, or az://CONTAINER/NAME
         #[arg(required = true, value_name = "BACKUP")]
         backups: Vec<String>,
-        /// Do not show how far it is
+        /// Show no progress
         #[arg(long)]
         quiet: bool,
         #[command(flatten)]

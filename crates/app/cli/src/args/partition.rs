@@ -1,4 +1,4 @@
-//! `lazuli partition …` and `lazuli job …`: what there is to type.
+//! `lazuli partition …` and `lazuli job …`: the arguments.
 
 use std::time::Duration;
 
@@ -21,45 +21,45 @@ pub(crate) enum PartitionCommand {
         #[command(flatten)]
         target: Target,
     },
-    /// Cut a partition in two, in place: no data is copied
+    /// Split a partition in two, in place: no data is copied
     Split(Split),
-    /// Make one partition of this one and its right neighbour on the same shard
-    Merge {
-        id: u64,
-        #[command(flatten)]
-        target: Target,
-    },
+    /// Merge a partition with its right neighbour on the same shard
+    Merge(OnePartition),
     /// Move a partition to another shard while it is in use
     Move(Move),
-    /// Take a partition offline: nobody reads or writes it
-    Offline {
-        id: u64,
-        #[command(flatten)]
-        target: Target,
-    },
+    /// Take a partition offline: reads and writes are refused
+    Offline(OnePartition),
     /// Take a partition online again
-    Online {
-        id: u64,
-        #[command(flatten)]
-        target: Target,
-    },
-    /// Let a partition only be read
-    Readonly {
-        id: u64,
-        #[command(flatten)]
-        target: Target,
-    },
-    /// Write all that a partition holds at one moment to a folder or to a container of blobs, while it is in use
+    Online(OnePartition),
+    /// Make a partition read-only
+    Readonly(OnePartition),
+    /// Write a snapshot of a partition to a folder or to a container of blobs, while it is in use
     #[command(after_help = PLACES_HELP)]
     Backup(Backup),
-    /// Bring backups back, into the container that they were taken of or into a new one
+    /// Restore backups, into the container that they were taken of or into a new one
     #[command(
         after_help = PLACES_HELP,
-        long_about = "Bring backups back, into the container that they were taken of or into a new one. \
+        long_about = "Restore backups, into the container that they were taken of or into a new one. \
                       The partitions that hold the routes of a backup are offline until all of it is \
                       there. What was cut short is restored again with the same command."
     )]
     Restore(Restore),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OnePartition {
+    /// Its id, as `lazuli partition list` prints it
+    pub(crate) id: u64,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OneJob {
+    /// Its number, as `lazuli job list` prints it
+    pub(crate) number: u64,
+    #[command(flatten)]
+    pub(crate) target: Target,
 }
 
 #[derive(Debug, Args)]
@@ -69,7 +69,7 @@ pub(crate) struct Split {
     /// The key with which the right half begins [default: the middle]
     #[arg(long, value_name = "KEY", conflicts_with_all = ["by", "isolate"])]
     pub(crate) at: Option<String>,
-    /// What both halves have as much of
+    /// What both halves have the same amount of
     #[arg(long, default_value = "size")]
     pub(crate) by: Middle,
     /// The key whose items get a partition of their own
@@ -98,13 +98,13 @@ pub(crate) struct Move {
     /// Only the items of this key, which get a partition of their own first
     #[arg(long, value_name = "KEY")]
     pub(crate) shardlet: Option<String>,
-    /// The longest time for which writers may have to wait
+    /// The longest time that writes may be blocked
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = parse_time)]
     pub(crate) pause_limit: Duration,
     /// The most bytes that are copied in a second [default: no limit]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub(crate) bandwidth: Option<u64>,
-    /// Do not wait for the end, but print the number of the job and leave
+    /// Print the number of the job and return instead of waiting for the end
     #[arg(long)]
     pub(crate) detach: bool,
     #[command(flatten)]
@@ -119,10 +119,10 @@ pub(crate) struct Rebalance {
     /// Print what is being done and what was done, and change nothing
     #[arg(long, conflicts_with = "plan")]
     pub(crate) state: bool,
-    /// Do not wait for the end
+    /// Return at once instead of waiting for the end
     #[arg(long, conflicts_with_all = ["plan", "state"])]
     pub(crate) detach: bool,
-    /// Give up what has not begun; moves that are under way go on
+    /// Drop what has not started; moves that are running continue
     #[arg(long, conflicts_with_all = ["plan", "state", "detach"])]
     pub(crate) stop: bool,
     #[command(flatten)]
@@ -131,30 +131,14 @@ pub(crate) struct Rebalance {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {
-    /// List jobs that are under way, and the last ones that are over
+    /// List jobs that are running, and the last finished ones
     List(#[command(flatten)] Target),
     /// Show one job
-    Show {
-        number: u64,
-        #[command(flatten)]
-        target: Target,
-    },
-    /// Let a job rest
-    Pause {
-        number: u64,
-        #[command(flatten)]
-        target: Target,
-    },
-    /// Let a job go on
-    Resume {
-        number: u64,
-        #[command(flatten)]
-        target: Target,
-    },
-    /// Call a job off; what it has copied is deleted
-    Cancel {
-        number: u64,
-        #[command(flatten)]
-        target: Target,
-    },
+    Show(OneJob),
+    /// Pause a job
+    Pause(OneJob),
+    /// Resume a job
+    Resume(OneJob),
+    /// Cancel a job; what it has copied is deleted
+    Cancel(OneJob),
 }

@@ -1,12 +1,12 @@
-//! `lazuli account …`: names and keys of clients.
+//! `lazuli account …`: accounts and their keys.
 
 use lazuli_http::uri::percent_encode;
 use serde_json::json;
 
 use crate::args::{AccountCommand, Target};
-use crate::client::Client;
-use crate::failure::Result;
-use crate::output::{self, cell, rows};
+use crate::client::{Client, fetch};
+use lazuli_console::Result;
+use lazuli_console::output::{self, cell, rows};
 
 pub(crate) fn run(command: AccountCommand) -> Result<()> {
     match command {
@@ -17,11 +17,8 @@ pub(crate) fn run(command: AccountCommand) -> Result<()> {
 }
 
 fn list(keys: bool, target: &Target) -> Result<()> {
-    let answer = Client::find(target)?.get(&format!("/v1/accounts?keys={keys}"))?;
-    if target.json {
-        output::json(&answer);
-        return Ok(());
-    }
+    let path = format!("/v1/accounts?keys={keys}");
+    let Some(answer) = fetch(target, &path)? else { return Ok(()) };
     let columns = ["name", "from", "key1", "key2"];
     let shown = if keys { &columns[..] } else { &columns[..2] };
     output::table(shown, &rows(&answer["accounts"], shown));

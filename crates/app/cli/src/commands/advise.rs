@@ -1,18 +1,14 @@
-//! `lazuli advise`: what the traffic so far says about the keys, why, and what to do.
+//! `lazuli advise`: advice on the choice of keys, from the traffic so far.
 
 use serde_json::Value;
 
 use crate::args::Target;
-use crate::client::Client;
-use crate::failure::Result;
-use crate::output::{self, cell};
+use crate::client::fetch;
+use lazuli_console::Result;
+use lazuli_console::output::{self, cell};
 
 pub(crate) fn run(target: &Target) -> Result<()> {
-    let answer = Client::find(target)?.get("/v1/advice")?;
-    if target.json {
-        output::json(&answer);
-        return Ok(());
-    }
+    let Some(answer) = fetch(target, "/v1/advice")? else { return Ok(()) };
     let all = answer["advice"].as_array().map_or(&[][..], Vec::as_slice);
     for advice in all {
         let [map, finding, kind] = ["map", "finding", "kind"].map(|field| cell(&advice[field]));
@@ -21,7 +17,7 @@ pub(crate) fn run(target: &Target) -> Result<()> {
         list("to do", &advice["remedies"]);
         output::line("");
     }
-    // The figures are kept in memory, so a restart begins them anew.
+    // The figures are kept in memory, so a restart resets them.
     let outcome = if all.is_empty() { "nothing to advise; traffic" } else { "traffic" };
     output::line(&format!(
         "{outcome} is watched since the server started, {}",

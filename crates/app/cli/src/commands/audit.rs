@@ -1,12 +1,12 @@
-//! `lazuli audit`: what was asked to be changed, and what became of it.
+//! `lazuli audit`: the requested changes and their outcomes.
 
-use lazuli_http::storage::time_text;
+use lazuli_azure::storage::time_text;
 use serde_json::Value;
 
 use crate::args::Target;
 use crate::client::Client;
-use crate::failure::Result;
-use crate::output::{self, rows};
+use lazuli_console::Result;
+use lazuli_console::output::{self, rows};
 
 pub(crate) fn run(target: &Target, limit: u64, before: Option<u64>) -> Result<()> {
     let before = before.map_or(String::new(), |before| format!("&before={before}"));
@@ -17,7 +17,7 @@ pub(crate) fn run(target: &Target, limit: u64, before: Option<u64>) -> Result<()
     }
     for change in answer["changes"].as_array_mut().into_iter().flatten() {
         let time_ms = change["time_ms"].as_u64().unwrap_or(0);
-        // To the second: what stands behind it is for programs.
+        // To the second: fractions are for programs.
         let time = time_text(time_ms);
         change["time"] = Value::from(time.split('.').next().unwrap_or_default());
     }

@@ -1,11 +1,11 @@
-//! `lazuli blocks …`: the folder of block files, when it is in doubt.
+//! `lazuli blocks …`: repairs the folder of block files.
 
 use serde_json::json;
 
 use crate::args::{BlocksCommand, Target};
-use crate::client::Client;
-use crate::failure::Result;
-use crate::output::{self, cell};
+use crate::client::{Client, fetch};
+use lazuli_console::Result;
+use lazuli_console::output::{self, cell};
 
 const PATH: &str = "/v1/blocks/repair";
 
@@ -17,11 +17,7 @@ pub(crate) fn run(command: BlocksCommand) -> Result<()> {
 }
 
 fn preview(target: &Target) -> Result<()> {
-    let answer = Client::find(target)?.get(PATH)?;
-    if target.json {
-        output::json(&answer);
-        return Ok(());
-    }
+    let Some(answer) = fetch(target, PATH)? else { return Ok(()) };
     if answer["in_doubt"] != json!(true) {
         output::line("nothing is wrong with the folder of block files");
         return Ok(());

@@ -1,16 +1,17 @@
-//! `lazuli catalog rebuild`: makes a catalog that is lost again from what the shards know.
+//! `lazuli catalog rebuild`: rebuilds a lost catalog from the shards.
 
 use lazuli_server::rebuild;
 use serde_json::Value;
 
 use crate::args::{CatalogCommand, Target};
 use crate::client;
-use crate::failure::{Failure, Result};
-use crate::output::{self, cell, rows};
+use crate::told::Told;
+use lazuli_console::output::{self, cell, rows};
+use lazuli_console::{Failure, Result};
 
 pub(crate) fn run(command: CatalogCommand) -> Result<()> {
     let CatalogCommand::Rebuild { accept, target } = command;
-    let found = rebuild::offline(&client::settings(&target)?, accept)?;
+    let found = rebuild::offline(&client::settings(&target)?, accept).told()?;
     print(&found, &target, accept);
     match found["differences_left"].as_u64().unwrap_or(0) {
         0 => Ok(()),
@@ -32,10 +33,10 @@ fn print(found: &Value, target: &Target, accept: bool) {
         ["maps", "partitions", "accounts"].map(|field| cell(&found[field]));
     let held = format!("{maps} maps with {partitions} partitions, and {accounts} accounts");
     if accept {
-        output::line(&format!("made a catalog of {held}"));
+        output::line(&format!("rebuilt a catalog of {held}"));
     } else {
-        output::line(&format!("A catalog made of these shards would hold {held}."));
+        output::line(&format!("A catalog rebuilt from these shards would hold {held}."));
         output::line("Finished jobs and reference data of the old one are lost with it.");
-        output::line("`lazuli catalog rebuild --accept` makes it.");
+        output::line("`lazuli catalog rebuild --accept` rebuilds it.");
     }
 }

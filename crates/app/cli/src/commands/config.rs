@@ -2,14 +2,15 @@
 
 use lazuli_server::settings::{self, Settings};
 
-use crate::failure::Result;
 use crate::flags::SettingFlags;
-use crate::output;
+use crate::told::Told;
+use lazuli_console::Result;
+use lazuli_console::output;
 
 pub(crate) fn run(flags: SettingFlags, json: bool) -> Result<()> {
-    let texts = flags.sources().texts()?;
+    let texts = flags.sources().texts().told()?;
     // What `serve` would refuse is refused here as well.
-    Settings::read(&texts)?;
+    Settings::read(&texts).told()?;
     if json {
         output::json(&settings::json(&texts));
     } else {

@@ -7,17 +7,18 @@ use serde_json::Value;
 
 use crate::args::Target;
 use crate::client::{self, Client};
-use crate::failure::{Failure, Result};
-use crate::output::{self, cell, rows};
+use crate::told::Told;
+use lazuli_console::output::{self, cell, rows};
+use lazuli_console::{Failure, Result};
 
 pub(crate) fn run(target: &Target, repair: bool) -> Result<()> {
     let settings = client::settings(target)?;
     // A server that was killed leaves its file behind, so it only counts while the folder is locked as well.
-    let running = AdminFile::read(&settings.data)?.is_some() && is_in_use(&settings.data);
+    let running = AdminFile::read(&settings.data).told()?.is_some() && is_in_use(&settings.data);
     let report = if target.admin_url().is_some() || running {
         Client::find(target)?.post(&format!("/v1/fsck?repair={repair}"), &Value::Null)?
     } else {
-        fsck::offline(&settings, repair)?
+        fsck::offline(&settings, repair).told()?
     };
     let listed = report["findings"].as_array().map_or(0, Vec::len);
     let unlisted = report["findings_unlisted"].as_u64().unwrap_or(0);

@@ -1,12 +1,12 @@
-//! `lazuli map …`: how keys are spread.
+//! `lazuli map …`: lists and shows maps.
 
 use lazuli_http::uri::percent_encode;
 use serde_json::Value;
 
 use crate::args::{MapCommand, Target};
 use crate::client::Client;
-use crate::failure::Result;
-use crate::output::{self, cell, rows};
+use lazuli_console::Result;
+use lazuli_console::output::{self, cell, rows};
 
 const PARTITION_COLUMNS: [&str; 10] =
     ["id", "map", "from", "to", "shard", "epoch", "state", "items", "bytes", "writes"];

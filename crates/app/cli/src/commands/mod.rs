@@ -1,10 +1,9 @@
-//! One file per command. Each asks, prints, and says what it changed.
+//! One file per command. Each calls the server and prints the answer, or what it changed.
 
 mod account;
 mod advise;
 mod audit;
 mod backup;
-mod blob;
 mod blocks;
 mod catalog;
 mod config;
@@ -13,16 +12,15 @@ mod job;
 mod map;
 mod partition;
 mod rebalance;
-mod remote;
 mod serve;
 mod shard;
-mod simulate;
+mod shell_texts;
 mod status;
-mod table;
+mod transfer;
 
 use crate::args::Command;
-use crate::failure::Result;
-use crate::output;
+use lazuli_console::Result;
+use lazuli_console::output;
 
 pub(crate) fn run(command: Command) -> Result<()> {
     match command {
@@ -35,15 +33,20 @@ pub(crate) fn run(command: Command) -> Result<()> {
         Command::Job(command) => job::run(command),
         Command::Account(command) => account::run(command),
         Command::Backup(command) => backup::run(command),
-        Command::Blob(command) => blob::run(command),
-        Command::Table(command) => table::run(command),
+        Command::Blob(command) => transfer::blob(command),
+        Command::Table(command) => transfer::table(command),
         Command::Fsck { repair, target } => fsck::run(&target, repair),
         Command::Catalog(command) => catalog::run(command),
         Command::Blocks(command) => blocks::run(command),
         Command::Advise(target) => advise::run(&target),
         Command::Audit { limit, before, target } => audit::run(&target, limit, before),
         Command::Rebalance(wanted) => rebalance::run(&wanted),
-        Command::Simulate(wanted) => simulate::run(&wanted),
+        Command::Simulate(wanted) => crate::simulate::run(&wanted),
+        Command::Completions { shell } => {
+            shell_texts::completions(shell);
+            Ok(())
+        }
+        Command::Man { folder } => shell_texts::man(&folder),
         Command::Version => {
             output::line(&format!("lazuli {}", env!("CARGO_PKG_VERSION")));
             Ok(())

@@ -1,13 +1,13 @@
-//! `lazuli partition …`: slices of maps, cut, joined and moved while they are in use.
+//! `lazuli partition …`: lists, splits, merges and moves partitions while they are in use.
 
 use serde_json::{Value, json};
 
 use super::{backup, job, map};
 use crate::args::Target;
-use crate::args::partition::{Middle, Move, PartitionCommand, Split};
+use crate::args::partition::{Middle, Move, OnePartition, PartitionCommand, Split};
 use crate::client::Client;
-use crate::failure::Result;
-use crate::output::{self, cell};
+use lazuli_console::Result;
+use lazuli_console::output::{self, cell};
 
 pub(crate) fn run(command: PartitionCommand) -> Result<()> {
     match command {
@@ -15,11 +15,11 @@ pub(crate) fn run(command: PartitionCommand) -> Result<()> {
             map::list_partitions(map.as_deref(), shard.as_deref(), &target)
         }
         PartitionCommand::Split(wanted) => split(&wanted),
-        PartitionCommand::Merge { id, target } => merge(id, &target),
+        PartitionCommand::Merge(wanted) => merge(&wanted),
         PartitionCommand::Move(wanted) => send(&wanted),
-        PartitionCommand::Offline { id, target } => set_state(id, "offline", &target),
-        PartitionCommand::Online { id, target } => set_state(id, "online", &target),
-        PartitionCommand::Readonly { id, target } => set_state(id, "read-only", &target),
+        PartitionCommand::Offline(wanted) => set_state(&wanted, "offline"),
+        PartitionCommand::Online(wanted) => set_state(&wanted, "online"),
+        PartitionCommand::Readonly(wanted) => set_state(&wanted, "read-only"),
         PartitionCommand::Backup(wanted) => backup::take(&wanted),
         PartitionCommand::Restore(wanted) => backup::restore(&wanted),
     }
@@ -53,8 +53,8 @@ fn split(wanted: &Split) -> Result<()> {
     Ok(())
 }
 
-fn merge(id: u64, target: &Target) -> Result<()> {
-    let answer = change(id, "merge", &json!({}), target)?;
+fn merge(OnePartition { id, target }: &OnePartition) -> Result<()> {
+    let answer = change(*id, "merge", &json!({}), target)?;
     output::changed(target.json, &answer, || {
         let merged = cell(&answer["partition"]["id"]);
         format!("merged partition {id} and its right neighbour into {merged}")
@@ -62,8 +62,8 @@ fn merge(id: u64, target: &Target) -> Result<()> {
     Ok(())
 }
 
-fn set_state(id: u64, state: &str, target: &Target) -> Result<()> {
-    let answer = change(id, "state", &json!({ "state": state }), target)?;
+fn set_state(OnePartition { id, target }: &OnePartition, state: &str) -> Result<()> {
+    let answer = change(*id, "state", &json!({ "state": state }), target)?;
     output::changed(target.json, &answer, || format!("partition {id} is {state}"));
     Ok(())
 }

@@ -1,6 +1,5 @@
-//! `lazuli rebalance`: what the balancer would do, and letting it do that.
+//! `lazuli rebalance`: shows the plan of the balancer, and runs it.
 
-use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -8,14 +7,15 @@ use serde_json::{Value, json};
 use super::job;
 use crate::args::partition::Rebalance;
 use crate::client::Client;
-use crate::failure::{Failure, Result};
-use crate::output::{self, cell};
+use lazuli_console::output::{self, cell};
+use lazuli_console::progress::Screen;
+use lazuli_console::{Failure, Result};
 
-/// How often what is done is looked at.
+/// How often the state is polled.
 const LOOK: Duration = Duration::from_millis(200);
 /// How many actions are printed; the server lists no more.
 const ACTIONS_PRINTED: usize = 1_000;
-/// How many partitions at rest are printed; `--json` has more.
+/// How many partitions that are left alone are printed; `--json` has more.
 const RESTING_PRINTED: usize = 20;
 const GOALS: [&str; 3] = ["bytes", "requests", "items"];
 
@@ -58,23 +58,14 @@ pub(crate) fn run(wanted: &Rebalance) -> Result<()> {
     follow(&client, &before, target.json)
 }
 
-/// Waits until nothing is left to do, with all that is under way on the terminal if there is one.
+/// Waits until the plan is done, with its running actions on the terminal if there is one.
 fn follow(client: &Client, before: &Value, as_json: bool) -> Result<()> {
-    let mut terminal = std::io::stderr();
-    let shows = terminal.is_terminal() && !as_json;
-    let mut drawn = 0;
+    let screen = Screen::new(as_json);
     loop {
         let state = client.get("/v1/rebalance")?;
-        if shows {
-            let lines = progress(&state);
-            // A line that wraps would not be drawn over.
-            let width = output::terminal_width();
-            let lines: Vec<String> = lines.iter().map(|line| output::fit(line, width)).collect();
-            // A terminal that is gone stops nothing.
-            let _ = write!(terminal, "{}", redrawn(drawn, &lines));
-            drawn = lines.len();
-        }
+        screen.show(&progress(&state));
         if state["running"].is_null() {
+            screen.finish();
             let made = |part: &str| -> Vec<u64> {
                 let of = |state: &Value, kind: &str| count(&state["counts"][kind][part]);
                 let kinds = ["split", "merge", "move"];
@@ -90,7 +81,7 @@ fn follow(client: &Client, before: &Value, as_json: bool) -> Result<()> {
     }
 }
 
-/// What is done and what was done since the server started.
+/// The running actions and those done since the server started.
 fn shown(state: &Value) -> String {
     let counts = |part: &str| {
         let of = |kind: &str| count(&state["counts"][kind][part]);
@@ -177,7 +168,7 @@ fn print_plan(plan: &Value) {
     }
 }
 
-/// Who is left alone, and why.
+/// The partitions that are left alone, and why.
 fn resting(plan: &Value) -> Vec<String> {
     let all = plan["resting"].as_array().map_or(&[][..], Vec::as_slice);
     let line = |one: &Value| {
@@ -191,11 +182,11 @@ fn resting(plan: &Value) -> Vec<String> {
     lines
 }
 
-/// An action as people say it.
+/// An action as a sentence.
 fn sentence(action: &Value) -> String {
     let [partition, shard, from, to] =
         ["partition", "shard", "from", "to"].map(|part| cell(&action[part]));
-    // What an action before this one makes has no number yet.
+    // A partition that an earlier action will create has no number yet.
     let is_made = action["made"].as_bool() == Some(true);
     let (one, both) = match is_made {
         true => ("a piece of partition", "what becomes of partitions"),
@@ -220,7 +211,7 @@ fn sentence(action: &Value) -> String {
     }
 }
 
-/// What is under way, a line each, and what waits.
+/// The running actions, a line each, and how many wait.
 fn progress(state: &Value) -> Vec<String> {
     let line = |action: &Value| match &action["job"] {
         Value::Object(_) => {
@@ -233,12 +224,6 @@ fn progress(state: &Value) -> Vec<String> {
     let mut lines: Vec<String> = underway.map(line).collect();
     lines.push(format!("{} wait, {} plans made", cell(&state["waiting"]), cell(&state["plans"])));
     lines
-}
-
-/// The text that takes the place of so many lines on a terminal.
-fn redrawn(drawn: usize, lines: &[String]) -> String {
-    let up = if drawn > 0 { format!("\x1b[{drawn}A\x1b[J") } else { String::new() };
-    lines.iter().fold(up, |text, line| format!("{text}{line}\n"))
 }
 
 fn count(value: &Value) -> u64 {
@@ -286,12 +271,5 @@ mod tests {
         let lines = resting(&plan);
         assert_eq!(lines[0], "rests: partition 3: is on its way to another shard");
         assert_eq!(lines.last().unwrap(), "rests: 6 more");
-    }
-
-    #[test]
-    fn a_screen_is_drawn_over_the_one_before() {
-        let lines = ["a".to_owned(), "b".to_owned()];
-        assert_eq!(redrawn(0, &lines), "a\nb\n");
-        assert_eq!(redrawn(3, &lines), "\x1b[3A\x1b[Ja\nb\n");
     }
 }

@@ -2,10 +2,11 @@
 
 use lazuli_server::settings::Settings;
 
-use crate::failure::Result;
 use crate::flags::SettingFlags;
+use crate::told::Told;
+use lazuli_console::Result;
 
 pub(crate) fn run(flags: SettingFlags) -> Result<()> {
-    let settings = Settings::read(&flags.sources().texts()?)?;
-    Ok(lazuli_server::serve(settings)?)
+    let settings = flags.sources().texts().and_then(|texts| Settings::read(&texts)).told()?;
+    lazuli_server::serve(settings).told()
 }

@@ -1,13 +1,13 @@
-//! `lazuli shard …`: the stores that partitions live on.
+//! `lazuli shard …`: lists, adds, drains, removes and repairs shards.
 
 use lazuli_http::uri::percent_encode;
 use serde_json::{Value, json};
 
 use super::job;
 use crate::args::{Keep, ShardCommand, Target};
-use crate::client::Client;
-use crate::failure::{Failure, Result};
-use crate::output::{self, cell, rows};
+use crate::client::{Client, fetch};
+use lazuli_console::output::{self, cell, rows};
+use lazuli_console::{Failure, Result};
 
 pub(crate) fn run(command: ShardCommand) -> Result<()> {
     match command {
@@ -23,11 +23,7 @@ pub(crate) fn run(command: ShardCommand) -> Result<()> {
 }
 
 fn list(target: &Target) -> Result<()> {
-    let answer = Client::find(target)?.get("/v1/shards")?;
-    if target.json {
-        output::json(&answer);
-        return Ok(());
-    }
+    let Some(answer) = fetch(target, "/v1/shards")? else { return Ok(()) };
     let columns = ["id", "name", "region", "labels", "partitions", "state"];
     output::table(&columns, &rows(&answer["shards"], &columns));
     Ok(())
@@ -43,25 +39,23 @@ fn add(name: &str, region: &str, labels: &[String], target: &Target) -> Result<(
 }
 
 fn remove(name: &str, target: &Target) -> Result<()> {
-    let answer = Client::find(target)?.delete(&format!("/v1/shards/{}", percent_encode(name)))?;
+    let answer = Client::find(target)?.delete(&path(name, ""))?;
     output::changed(target.json, &answer, || format!("removed shard {name}"));
     Ok(())
 }
 
 fn fill(name: &str, target: &Target) -> Result<()> {
-    let path = format!("/v1/shards/{}/drain", percent_encode(name));
-    let answer = Client::find(target)?.delete(&path)?;
+    let answer = Client::find(target)?.delete(&path(name, "/drain"))?;
     output::changed(target.json, &answer, || format!("shard {name} takes partitions again"));
     Ok(())
 }
 
-/// Each round moves up to as many partitions as the server begins at once; new ones may have come meanwhile.
+/// Each round moves as many partitions as the server starts at once; others may have arrived meanwhile.
 fn drain(name: &str, detach: bool, target: &Target) -> Result<()> {
     let client = Client::find(target)?;
     let mut moved = 0;
     loop {
-        let path = format!("/v1/shards/{}/drain", percent_encode(name));
-        let answer = client.post(&path, &json!({}))?;
+        let answer = client.post(&path(name, "/drain"), &json!({}))?;
         if let Some(refused) = answer["refused"].as_array().and_then(|refused| refused.first()) {
             let (partition, error) = (cell(&refused["partition"]), cell(&refused["error"]));
             let message = format!("partition {partition} cannot leave shard {name}: {error}");
@@ -78,20 +72,15 @@ fn drain(name: &str, detach: bool, target: &Target) -> Result<()> {
             return Ok(());
         }
         for job in jobs {
-            job::wait(job, &client)?;
+            job::wait(job, &client, |_| {})?.1?;
             moved += 1;
         }
     }
 }
 
-/// What is wrong, what can be done about it, and what that would lose. Changes nothing.
+/// Prints what is wrong, the possible repairs, and what each would lose. Changes nothing.
 fn preview(name: &str, target: &Target) -> Result<()> {
-    let path = format!("/v1/shards/{}/repair", percent_encode(name));
-    let answer = Client::find(target)?.get(&path)?;
-    if target.json {
-        output::json(&answer);
-        return Ok(());
-    }
+    let Some(answer) = fetch(target, &path(name, "/repair"))? else { return Ok(()) };
     let differences = answer["differences"].as_u64().unwrap_or(0);
     if answer["error"].is_null() && differences == 0 {
         output::line(&format!("nothing is wrong with shard {name}"));
@@ -124,8 +113,7 @@ fn preview(name: &str, target: &Target) -> Result<()> {
 }
 
 fn accept(name: &str, target: &Target) -> Result<()> {
-    let path = format!("/v1/shards/{}/repair", percent_encode(name));
-    let answer = Client::find(target)?.post(&path, &json!({ "accept": true }))?;
+    let answer = Client::find(target)?.post(&path(name, "/repair"), &json!({ "accept": true }))?;
     output::changed(target.json, &answer, || {
         let left = answer["differences_left"].as_u64().unwrap_or(0);
         let rest = match left {
@@ -142,14 +130,17 @@ fn repair(name: &str, keep: Keep, target: &Target) -> Result<()> {
         Keep::Catalog => json!({ "keep": "catalog" }),
         Keep::Shard => json!({ "keep": "shard" }),
     };
-    let path = format!("/v1/shards/{}/repair", percent_encode(name));
-    let answer = Client::find(target)?.post(&path, &body)?;
+    let answer = Client::find(target)?.post(&path(name, "/repair"), &body)?;
     let left = answer["differences_left"].as_u64().unwrap_or(0);
     output::changed(target.json, &answer, || {
         let before = cell(&answer["differences_before"]);
         format!("settled differences of shard {name}: {before} before, {left} left")
     });
     if left == 0 { Ok(()) } else { Err(Failure::failed("some differences could not be settled")) }
+}
+
+fn path(name: &str, rest: &str) -> String {
+    format!("/v1/shards/{}{rest}", percent_encode(name))
 }
 
 fn parse_labels(labels: &[String]) -> Result<Value> {

@@ -1,7 +1,7 @@
 //! Charts as SVG that stands in the page: bars for many partitions, lines for one over time, and the map as a strip.
 //!
-//! Every chart is one picture with a sentence for who cannot see it; the page has the same figures in a table. Colours
-//! are fixed here and replaced by the style sheet, which knows light from dark.
+//! Every chart is one picture with a sentence for screen readers; the page has the same figures in a table. Colours are
+//! fixed here and replaced by the style sheet, which has a light and a dark scheme.
 
 mod bars;
 mod lines;

@@ -16,7 +16,7 @@ pub(crate) struct Piece {
     pub(crate) id: u64,
     /// Which shard of the legend has it.
     pub(crate) shard: usize,
-    /// What is said when somebody points at it.
+    /// The tooltip.
     pub(crate) title: String,
 }
 

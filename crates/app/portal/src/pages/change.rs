@@ -9,9 +9,9 @@ use crate::layout::{csrf, fact, list, text};
 use crate::page::{Fault, Outcome, Part, Result, Visit};
 use crate::partitions::{Partition, path};
 
-/// What can be done to a partition.
+/// The changes of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum PartitionChange {
     Split,
     Merge,
     Move,
@@ -20,7 +20,7 @@ pub(crate) enum Change {
     Offline,
 }
 
-impl Change {
+impl PartitionChange {
     pub(crate) const ALL: [Self; 6] =
         [Self::Split, Self::Merge, Self::Move, Self::Online, Self::ReadOnly, Self::Offline];
 
@@ -53,7 +53,7 @@ impl Change {
 
 /// What a change would do.
 struct Preview {
-    /// What is said about it.
+    /// The effect in words.
     effect: Markup,
     /// What is still to be chosen; a form that leads back here.
     choice: Markup,
@@ -61,14 +61,16 @@ struct Preview {
     confirm: Option<(String, Vec<(&'static str, String)>)>,
 }
 
-pub(crate) async fn preview(visit: &Visit<'_>, id: u64, change: Change) -> Result {
+pub(crate) async fn preview(visit: &Visit<'_>, id: u64, change: PartitionChange) -> Result {
     let shown = visit.api.get(&["v1", "partitions", &id.to_string()]).await?;
     let partition = Partition::read(&shown);
     let preview = match change {
-        Change::Split => split(visit, &partition).await?,
-        Change::Merge => merge(&partition, &shown["right"]),
-        Change::Move => send(visit, &partition).await?,
-        Change::Online | Change::ReadOnly | Change::Offline => set_state(&partition, change),
+        PartitionChange::Split => split(visit, &partition).await?,
+        PartitionChange::Merge => merge(&partition, &shown["right"]),
+        PartitionChange::Move => send(visit, &partition).await?,
+        PartitionChange::Online | PartitionChange::ReadOnly | PartitionChange::Offline => {
+            set_state(&partition, change)
+        }
     };
     let title = format!("{} partition {id}", change.title());
     let body = html! {
@@ -101,14 +103,14 @@ pub(crate) async fn preview(visit: &Visit<'_>, id: u64, change: Change) -> Resul
     Outcome::page(title, Part::Containers, body)
 }
 
-pub(crate) async fn make(visit: &Visit<'_>, id: u64, change: Change) -> Result {
+pub(crate) async fn make(visit: &Visit<'_>, id: u64, change: PartitionChange) -> Result {
     let number = id.to_string();
     let post = |what: &'static str, body: Value| {
         let number = number.clone();
         async move { visit.api.post(&["v1", "partitions", &number, what], &body).await }
     };
     match change {
-        Change::Split => {
+        PartitionChange::Split => {
             let body = match (visit.form.get("at"), visit.form.get("by")) {
                 ("", by) => json!({ "by": if by.is_empty() { "size" } else { by } }),
                 (at, _) => json!({ "at": at }),
@@ -121,20 +123,20 @@ pub(crate) async fn make(visit: &Visit<'_>, id: u64, change: Change) -> Result {
             let words = format!("Partition {id} was split: now there are {}.", ids.join(" and "));
             Outcome::done(super::containers::path(&map), words)
         }
-        Change::Merge => {
+        PartitionChange::Merge => {
             let done = post("merge", json!({})).await?;
             let merged = Partition::read(&done["partition"]);
             let words =
                 format!("Partition {id} and its neighbour are partition {} now.", merged.id);
             Outcome::done(merged.path(), words)
         }
-        Change::Move => {
+        PartitionChange::Move => {
             let to = visit.form.get("to");
             let done = post("move", json!({ "to": to })).await?;
             let words = format!("Job {} moves partition {id} to {to}.", done["job"]);
             Outcome::done(super::jobs::PATH, words)
         }
-        Change::Online | Change::ReadOnly | Change::Offline => {
+        PartitionChange::Online | PartitionChange::ReadOnly | PartitionChange::Offline => {
             let done = post("state", json!({ "state": change.word() })).await?;
             let state = Partition::read(&done["partition"]).state;
             Outcome::done(path(id), format!("Partition {id} is {state} now."))
@@ -255,14 +257,14 @@ async fn send(visit: &Visit<'_>, one: &Partition) -> Result<Preview> {
     Ok(Preview { effect, choice, confirm: Some((words, vec![("to", to.to_owned())])) })
 }
 
-fn set_state(one: &Partition, change: Change) -> Preview {
+fn set_state(one: &Partition, change: PartitionChange) -> Preview {
     let word = change.word();
     let effect = match change {
         _ if one.state == word => html! { p { "Partition " (one.id) " is " (word) " already." } },
-        Change::Offline => html! {
+        PartitionChange::Offline => html! {
             p { "Reads and writes of " (figure::count(one.items)) " items are refused until it is online again." }
         },
-        Change::ReadOnly => html! {
+        PartitionChange::ReadOnly => html! {
             p { "Reads go on; writes of " (figure::count(one.items)) " items are refused until it is online again." }
         },
         _ => html! { p { "Reads and writes are served again." } },

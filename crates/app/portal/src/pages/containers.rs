@@ -53,7 +53,7 @@ pub(crate) async fn show(visit: &Visit<'_>) -> Result {
     Outcome::page("Containers", Part::Containers, body)
 }
 
-/// The page of a container. Its name is one piece of the path, whatever is in it.
+/// The page of a container. Its name is one escaped piece of the path.
 pub(crate) fn path(name: &str) -> String {
     format!("{PATH}/{}", percent_encode(name))
 }

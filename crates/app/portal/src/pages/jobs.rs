@@ -1,4 +1,4 @@
-//! Jobs: moves that are under way, with what can be done about them, and those that are over.
+//! Jobs: running moves with buttons to pause, resume and cancel them, and finished ones.
 
 use maud::{Markup, html};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::page::{Outcome, Part, Result, Visit};
 
 pub(crate) const PATH: &str = "/portal/jobs";
 
-/// What can be done about a job that is under way.
+/// The actions on a running job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Steer {
     Pause,
@@ -43,8 +43,8 @@ impl Steer {
     fn done(self) -> &'static str {
         match self {
             Self::Pause => "is paused",
-            Self::Resume => "goes on",
-            Self::Cancel => "is being called off",
+            Self::Resume => "continues",
+            Self::Cancel => "is being cancelled",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The keys of one account, in connection strings. They are shown to whoever asked for them by a click, and nowhere else.
+//! The keys of one account, in connection strings. They are shown on this page only, after a click.
 
 use lazuli_http::StatusCode;
 use maud::{Markup, html};
@@ -17,7 +17,7 @@ pub(crate) async fn show(visit: &Visit<'_>, account: &str) -> Result {
     };
     let body = html! {
         h1 { "Keys of " (account) }
-        p.muted { "Whoever has one of these can read and change everything in this account." }
+        p.muted { "Anyone who has one of these keys can read and change everything in this account." }
         @for (at, name) in ["key1", "key2"].into_iter().enumerate() {
             @if let Some(key) = found[name].as_str() { (one(at + 1, account, key, &status["endpoints"])) }
         }

@@ -1,4 +1,4 @@
-//! The overview: what is served where, what is kept, what is asked for, what goes on.
+//! The overview: endpoints, storage, requests and jobs.
 
 use maud::{Markup, html};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use crate::figure;
 use crate::layout::{csrf, list, live, number_table, state, text, tile};
 use crate::page::{Outcome, Part, Result, Visit};
 
-/// What stands in place of a key that nobody has asked for.
+/// Shown instead of a key until the keys are requested.
 const MASK: &str = "********";
 
 pub(crate) async fn show(visit: &Visit<'_>) -> Result {

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::change::Change;
+use super::change::PartitionChange;
 use crate::chart::{Line, Lines};
 use crate::figure;
 use crate::layout::{fact, list, live, number_table, state};
@@ -31,7 +31,7 @@ pub(crate) async fn show(visit: &Visit<'_>, id: u64) -> Result {
         section.card aria-labelledby="act" {
             h2 #act { "Change it" }
             div.actions {
-                @for change in Change::ALL {
+                @for change in PartitionChange::ALL {
                     a.button.quiet href={ (partition.path()) "/" (change.word()) } { (change.title()) }
                 }
             }

@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use lazuli_engine::backup::Backup;
+use lazuli_engine::backup::{Backup, BackupReason};
 use lazuli_http::{Body, BodyError, Response, StatusCode};
-use lazuli_shardmap::PartitionId;
+use lazuli_shardmap::{MapReason, PartitionId};
 use lazuli_store::Error;
 use serde_json::{Value, json};
 
 use super::maps::show_bounds;
 use super::refusal::{Refusal, Result};
-use crate::restores::{Phase, Restores, Status, Wanted};
+use crate::restores::{Phase, RestoreReason, Restores, Status, Wanted};
 use crate::running::Running;
 
 /// A backup of a partition, as it is at this moment.
 pub(super) async fn take(running: &Running, id: u64) -> Result<Response> {
     let backup = running.engine.backup(PartitionId(id)).await;
-    let backup = backup.map_err(|error| match error.code() {
-        "partition-not-found" => {
+    let backup = backup.map_err(|error| match error.reason() {
+        Some(MapReason::PartitionNotFound) => {
             Refusal::not_found("partition", &id.to_string(), "lazuli partition list")
         }
         _ => error.into(),
@@ -49,15 +49,19 @@ pub(super) async fn restore(restores: &Arc<Restores>, body: Body, wanted: Wanted
 
 /// A refusal with what to do about it.
 fn with_hint(error: Error) -> Refusal {
-    let hint = match error.code() {
-        "routes-not-empty" => {
+    let of_backup = error.reason().map(|reason| match reason {
+        BackupReason::RoutesNotEmpty => {
             "restore into another map with --into, or let what is there be deleted with --replace"
         }
-        "account-not-found" => "`lazuli account create` makes one",
-        "restore-running" => "wait until it is done",
-        "backup-damaged" | "backup-truncated" => "nothing was changed; use another backup",
-        _ => return error.into(),
-    };
+        BackupReason::Damaged | BackupReason::Truncated => {
+            "nothing was changed; use another backup"
+        }
+    });
+    let of_restore = error.reason().map(|reason| match reason {
+        RestoreReason::AccountNotFound => "`lazuli account create` makes one",
+        RestoreReason::Running => "wait until it is done",
+    });
+    let Some(hint) = of_backup.or(of_restore) else { return error.into() };
     Refusal::from(error).hint(hint)
 }
 

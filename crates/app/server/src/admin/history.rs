@@ -1,7 +1,7 @@
 //! The last day of figures in the admin API: of one partition, of a map, of everything.
 
 use lazuli_history::{Latency, Point, Step};
-use lazuli_shardmap::PartitionId;
+use lazuli_shardmap::{MapReason, PartitionId};
 use serde_json::{Value, json};
 
 use super::maps;
@@ -14,8 +14,8 @@ pub(super) async fn partition(running: &Running, id: u64, step: Step) -> Result<
     let points = match series {
         Some(points) => points,
         None => {
-            let missing = |error: lazuli_store::Error| match error.code() {
-                "partition-not-found" => {
+            let missing = |error: lazuli_store::Error| match error.reason() {
+                Some(MapReason::PartitionNotFound) => {
                     Refusal::not_found("partition", &id.to_string(), "lazuli partition list")
                 }
                 _ => error.into(),

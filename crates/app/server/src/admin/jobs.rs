@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lazuli_engine::{Finished, Move, MoveStatus, Outcome, Phase};
-use lazuli_shardmap::ShardId;
+use lazuli_shardmap::{MapReason, ShardId};
 use serde_json::{Value, json};
 
 use super::refusal::{Refusal, Result};
@@ -38,7 +38,7 @@ pub(super) async fn show(running: &Running, number: u64) -> Result<Value> {
     let finished = running.engine.move_finished(number).await;
     match finished {
         Ok(finished) => Ok(show_finished(&names, &finished)),
-        Err(error) if error.code() == "move-not-found" => {
+        Err(error) if error.is(MapReason::MoveNotFound) => {
             Err(Refusal::not_found("job", &number.to_string(), "lazuli job list"))
         }
         Err(error) => Err(error.into()),
@@ -54,7 +54,7 @@ pub(super) async fn steer(running: &Running, number: u64, steer: Steer) -> Resul
     };
     match steered {
         Ok(_) => {}
-        Err(error) if error.code() == "move-not-found" => {
+        Err(error) if error.is(MapReason::MoveNotFound) => {
             return Err(Refusal::not_found("job", &number.to_string(), "lazuli job list"));
         }
         Err(error) => return Err(error.into()),

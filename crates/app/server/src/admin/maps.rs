@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use lazuli_shardmap::{Container, ContainerId, MapKind, Partition, PartitionState, Shard, ShardId};
+use lazuli_shardmap::{
+    Container, ContainerId, MapKind, MapReason, Partition, PartitionState, Shard, ShardId,
+};
 use lazuli_store::KeyRange;
 use serde_json::{Value, json};
 
@@ -124,8 +126,8 @@ pub(super) async fn partitions(running: &Running, filter: &PartitionFilter) -> R
 
 pub(super) async fn find(running: &Running, name: &str) -> Result<Container> {
     let found = running.catalog().container_named(name).await;
-    found.map_err(|error| match error.code() {
-        "container-not-found" => Refusal::not_found("map", name, "lazuli map list"),
+    found.map_err(|error| match error.reason() {
+        Some(MapReason::ContainerNotFound) => Refusal::not_found("map", name, "lazuli map list"),
         _ => error.into(),
     })
 }

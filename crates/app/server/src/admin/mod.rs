@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 
 use lazuli_http::uri::Query;
 use lazuli_http::{Body, BodyError, Request, Response, StatusCode};
+use lazuli_net::Outcome;
 use lazuli_portal::{Attempts, Tried};
 use serde_json::{Map, Value};
 
@@ -85,8 +86,7 @@ impl Admin {
         let name = found.map_or("unknown", |(route, _)| route.name);
         let refusal = Refusal::too_many_tokens(wait);
         let response = refusal.response().with("retry-after", wait_seconds(wait).to_string());
-        let status = response.status.as_u16();
-        self.running.requests.observe("admin", name, status, Duration::ZERO);
+        self.observe(name, &response, Duration::ZERO);
         response
     }
 
@@ -99,8 +99,12 @@ impl Admin {
             Ok((route, operation)) => self.routed(route, operation, request, via).await,
             Err(none) => Refusal::from(none).response(),
         };
-        self.running.requests.observe("admin", name, response.status.as_u16(), began.elapsed());
+        self.observe(name, &response, began.elapsed());
         response
+    }
+
+    fn observe(&self, operation: &'static str, response: &Response, took: Duration) {
+        self.running.admin.observe(operation, Outcome::Status(response.status.as_u16()), took);
     }
 
     async fn routed(
@@ -212,7 +216,7 @@ impl Admin {
     }
 }
 
-/// Whole seconds, and one more so that nobody comes back too early.
+/// Whole seconds, and one more so that no client comes back too early.
 fn wait_seconds(wait: Duration) -> u64 {
     wait.as_secs() + 1
 }

@@ -1,10 +1,10 @@
 //! What is kept and what is asked for, summed up: services with their requests, and storage by shard.
 
+use lazuli_net::{Metrics, STEP_S, Step};
 use lazuli_shardmap::Shard;
 use serde_json::{Value, json};
 
 use super::refusal::Result;
-use crate::metrics::STEP_S;
 use crate::running::Running;
 
 /// The most partitions of a shard that are counted for one answer because their figures are not known yet. If there are
@@ -19,32 +19,36 @@ pub(super) async fn overview(running: &Running) -> Result<Value> {
         shards.push(sums(running, &shard).await?);
     }
     let services: Vec<Value> =
-        running.doors.iter().map(|(name, _)| service(running, name)).collect();
+        running.listening().map(|metrics| service(running, metrics)).collect();
     Ok(json!({ "services": services, "step_s": STEP_S, "shards": shards }))
 }
 
-fn service(running: &Running, name: &str) -> Value {
+fn service(running: &Running, metrics: &Metrics) -> Value {
+    let name = metrics.name();
     let urls: Vec<String> = running
         .endpoints
         .iter()
         .filter(|endpoint| endpoint.name == name)
         .map(|endpoint| endpoint.url())
         .collect();
-    let totals = running.requests.totals(name);
-    let sum =
-        |range: std::ops::Range<u16>| totals.range(range).map(|(_, count)| count).sum::<u64>();
-    let recent = running.requests.recent().steps(name);
+    let (mut requests, mut refused, mut failed) = (0, 0, 0);
+    for (outcome, count) in metrics.operations().values().flat_map(|series| &series.outcomes) {
+        requests += count;
+        refused += if outcome.is_refused() { *count } else { 0 };
+        failed += if outcome.is_failed() { *count } else { 0 };
+    }
+    let recent = metrics.recent();
     let last = &recent[recent.len().saturating_sub(RATE_STEPS)..];
     let seconds = (last.len().max(1) as u64 * STEP_S) as f64;
     let lately: u64 = last.iter().map(|step| step.requests).sum();
     let troubled: u64 = last.iter().map(|step| step.refused + step.failed).sum();
-    let step = |step: &crate::metrics::Step| json!([step.requests, step.refused, step.failed]);
+    let step = |step: &Step| json!([step.requests, step.refused, step.failed]);
     json!({
         "name": name,
         "urls": urls,
-        "requests": sum(0..u16::MAX),
-        "refused": sum(400..500),
-        "failed": sum(500..u16::MAX),
+        "requests": requests,
+        "refused": refused,
+        "failed": failed,
         "requests_per_second": lately as f64 / seconds,
         "errors_per_second": troubled as f64 / seconds,
         "recent": recent.iter().map(step).collect::<Vec<_>>(),

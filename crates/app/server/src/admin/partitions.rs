@@ -8,7 +8,8 @@ use lazuli_engine::{Middle, MoveOptions};
 use lazuli_shardmap::manager::Known;
 use lazuli_shardmap::route::{virtual_routes, virtual_shard};
 use lazuli_shardmap::{
-    Container, MapKind, Partition, PartitionId, PartitionState, Shard, ShardId, drained, placement,
+    Container, MapKind, MapReason, Partition, PartitionId, PartitionState, Shard, ShardId, drained,
+    placement,
 };
 use serde_json::{Value, json};
 
@@ -38,8 +39,8 @@ pub(super) async fn change(
 
 /// The partition of this id, with its container.
 pub(super) async fn find(running: &Running, id: u64) -> Result<(Container, Partition)> {
-    let missing = |error: lazuli_store::Error| match error.code() {
-        "partition-not-found" => {
+    let missing = |error: lazuli_store::Error| match error.reason() {
+        Some(MapReason::PartitionNotFound) => {
             Refusal::not_found("partition", &id.to_string(), "lazuli partition list")
         }
         _ => error.into(),

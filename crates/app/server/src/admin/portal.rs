@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use lazuli_http::{Request, RequestId, Response};
+use lazuli_net::Outcome;
 use lazuli_portal::{AdminApi, Ask, BoxFuture, Portal, Tried};
 
 use super::Admin;
@@ -18,8 +19,8 @@ impl Admin {
         }
         let began = Instant::now();
         let response = portal.handle(request).await;
-        let status = response.status.as_u16();
-        self.running.requests.observe("portal", "page", status, began.elapsed());
+        let outcome = Outcome::Status(response.status.as_u16());
+        self.running.portal.observe("page", outcome, began.elapsed());
         response
     }
 }

@@ -6,7 +6,7 @@ use lazuli_http::{Response, StatusCode};
 use lazuli_store::Kind;
 use serde_json::json;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureReason};
 
 use super::request::NoOperation;
 use super::wait_seconds;
@@ -30,7 +30,7 @@ impl Refusal {
     }
 
     pub(super) fn bad_request(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, Failure::new("bad-request", message))
+        Self::new(StatusCode::BAD_REQUEST, Failure::of(FailureReason::BadRequest, message))
     }
 
     pub(super) fn too_large(message: impl Into<String>) -> Self {
@@ -103,11 +103,14 @@ impl From<lazuli_store::Error> for Refusal {
 
 impl From<Failure> for Refusal {
     fn from(failure: Failure) -> Self {
-        let status = match failure.code() {
-            "account-not-found" => StatusCode::NOT_FOUND,
-            "account-exists" | "accounts-given" | "too-many-accounts" => StatusCode::CONFLICT,
-            "bad-account" | "bad-request" => StatusCode::BAD_REQUEST,
-            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        use FailureReason as Why;
+        let status = match failure.reason() {
+            Some(Why::AccountNotFound) => StatusCode::NOT_FOUND,
+            Some(Why::AccountExists | Why::AccountsGiven | Why::TooManyAccounts) => {
+                StatusCode::CONFLICT
+            }
+            Some(Why::BadAccount | Why::BadRequest) => StatusCode::BAD_REQUEST,
+            None => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::new(status, failure)
     }

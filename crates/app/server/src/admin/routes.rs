@@ -38,9 +38,9 @@ type Make = fn(&Given<'_, '_>) -> Result<Operation, NoOperation>;
 pub(super) enum Access {
     /// Everybody who reaches the port.
     Open,
-    /// Whoever has the token. Nothing is changed.
+    /// Needs the token. Nothing is changed.
     Read,
-    /// Whoever has the token. It is written down in the audit log.
+    /// Needs the token. The change is recorded in the audit log.
     Change,
 }
 

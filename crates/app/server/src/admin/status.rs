@@ -3,9 +3,12 @@
 use serde_json::{Value, json};
 
 use super::refusal::Result;
-use crate::endpoints::by_name;
+use crate::accounts::Account;
+use crate::endpoints::{by_name, reasons};
+use crate::fronts::FRONTS;
 use crate::health::Unhealthy;
 use crate::running::Running;
+use crate::secret::MASK;
 use crate::settings::Durability;
 
 pub(super) async fn status(running: &Running) -> Result<Value> {
@@ -31,6 +34,8 @@ pub(super) async fn status(running: &Running) -> Result<Value> {
             Durability::Relaxed => "relaxed",
         },
         "endpoints": by_name(&running.endpoints),
+        "connection_strings": connection_strings(running).await,
+        "not_started": reasons(&running.not_started),
         "shards": shards.len(),
         "shards_down": down,
         "shards_refused": running.host.refused(),
@@ -41,4 +46,18 @@ pub(super) async fn status(running: &Running) -> Result<Value> {
         "unhealthy": unhealthy,
         "troubles": troubles,
     }))
+}
+
+/// What a client takes to find and use each front with the first account. Only the key that is published is shown.
+async fn connection_strings(running: &Running) -> Value {
+    let accounts = running.accounts.list().await;
+    let Some((account, _)) = accounts.first() else { return json!({}) };
+    let is_published = account.key1.matches(Account::published().key1.reveal());
+    let key = if is_published { account.key1.reveal() } else { MASK };
+    let served = FRONTS.iter().filter_map(|front| {
+        let endpoint = running.endpoints.iter().find(|endpoint| endpoint.name == front.name)?;
+        let text = (front.connection_string)(&endpoint.url(), &account.name, key);
+        Some((front.name.to_owned(), json!(text)))
+    });
+    served.collect()
 }

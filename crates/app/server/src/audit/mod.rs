@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use lazuli_http::uri::without_signature;
+use lazuli_azure::auth::sas::without_signature;
 use serde_json::{Map, Value, json};
 
 use crate::failure::Result;
@@ -159,7 +159,7 @@ fn lock(files: &Mutex<Files>) -> std::sync::MutexGuard<'_, Files> {
     files.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Does what waits for the disk where it holds nobody up.
+/// Runs disk access on a thread where it blocks no other task.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {

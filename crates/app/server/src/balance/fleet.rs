@@ -17,7 +17,7 @@ use super::Balancer;
 
 /// Partitions of one page of the catalog.
 const PAGE: usize = 10_000;
-/// How long a plan waits for partitions to be counted of which nobody knows what they hold. The others are left alone.
+/// How long a plan waits for partitions of unknown size to be counted. Those that are not counted by then are left alone.
 const COUNT_TIME_MAX: Duration = Duration::from_secs(5);
 const MINUTE_MS: u64 = 60_000;
 /// For how long a piece must have been watched before what was seen counts more than what was expected.
@@ -34,7 +34,7 @@ struct Known {
 }
 
 impl Balancer {
-    /// What the planner is told at this moment, and how many partitions nobody could count.
+    /// What the planner is told at this moment, and how many partitions could not be counted.
     pub(super) async fn fleet(&self, now_ms: u64) -> Result<(Fleet, usize)> {
         let catalog = self.engine.manager().catalog();
         let shards = catalog.shards().await?;

@@ -28,7 +28,7 @@ pub(crate) struct Balancer {
     host: Arc<Host>,
     settings: Balance,
     state: Mutex<State>,
-    /// Held by whoever carries out plans, so that two do not pull on the same shards.
+    /// Held by the task that carries out a plan, so that two plans do not move the same shards.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Balancer {
 pub(crate) struct Drawn {
     pub(crate) fleet: Fleet,
     pub(crate) plan: Plan,
-    /// How many partitions are left alone because nobody could count them.
+    /// How many partitions are left alone because they could not be counted.
     pub(crate) uncounted: usize,
 }
 

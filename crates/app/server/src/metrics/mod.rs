@@ -2,19 +2,16 @@
 
 mod page;
 mod process;
-mod recent;
-mod requests;
 
 use lazuli_balance::Goal;
 use lazuli_engine::{PartitionId, ShardId};
 use lazuli_history::Point;
+use lazuli_net::metrics::{BUCKETS_S, Series};
 
 use crate::balance::Kind;
 use crate::health::STATES;
 use crate::running::Running;
 use page::Page;
-pub(crate) use recent::{STEP_S, Step};
-pub(crate) use requests::Requests;
 
 /// How many partitions of all shards are named: the busiest ones.
 const PARTITIONS_MAX: usize = 50;
@@ -26,7 +23,8 @@ impl Running {
         let mut page = Page::default();
         let uptime = self.started.elapsed().as_secs_f64();
         page.single("lazuli_uptime_seconds", "gauge", "Time since the start.", uptime);
-        self.requests.write(&mut page);
+        self.write_requests(&mut page);
+        self.write_bytes(&mut page);
         self.write_connections(&mut page);
         self.write_in_flight(&mut page);
         self.write_moves(&mut page);
@@ -45,8 +43,45 @@ impl Running {
         page.text()
     }
 
+    /// Requests by operation and outcome, and how long they took: the same for every front, whatever its protocol.
+    fn write_requests(&self, page: &mut Page) {
+        let counted =
+            || self.listening().chain([&self.portal]).map(|it| (it.name(), it.operations()));
+        let name = "lazuli_requests_total";
+        page.family(name, "counter", "Requests answered.");
+        for (front, operations) in counted() {
+            for (operation, series) in &operations {
+                for (outcome, count) in &series.outcomes {
+                    let status = outcome.text();
+                    let labels = [("front", front), ("operation", operation), ("status", &status)];
+                    page.sample(name, &labels, *count as f64);
+                }
+            }
+        }
+        page.family("lazuli_request_seconds", "histogram", "How long requests took.");
+        for (front, operations) in counted() {
+            for (operation, series) in &operations {
+                write_durations(page, &[("front", front), ("operation", operation)], series);
+            }
+        }
+    }
+
+    fn write_bytes(&self, page: &mut Page) {
+        let name = "lazuli_bytes_total";
+        page.family(name, "counter", "Bytes of connections, inside TLS.");
+        for front in self.listening() {
+            let counts = front.counts();
+            for (direction, bytes) in
+                [("received", counts.received_bytes), ("sent", counts.sent_bytes)]
+            {
+                let labels = [("front", front.name()), ("direction", direction)];
+                page.sample(name, &labels, bytes as f64);
+            }
+        }
+    }
+
     fn write_connections(&self, page: &mut Page) {
-        type Figure = fn(&lazuli_http::Counts) -> u64;
+        type Figure = fn(&lazuli_net::Counts) -> u64;
         let families: [(&str, &str, &str, Figure); 6] = [
             ("lazuli_connections_open", "gauge", "Open connections.", |c| c.connections_open),
             ("lazuli_connections_total", "counter", "Connections accepted.", |c| c.connections),
@@ -64,8 +99,8 @@ impl Running {
         ];
         for (name, kind, help, figure) in families {
             page.family(name, kind, help);
-            for (front, door) in &self.doors {
-                page.sample(name, &[("front", front)], figure(&door.counts()) as f64);
+            for front in self.listening() {
+                page.sample(name, &[("front", front.name())], figure(&front.counts()) as f64);
             }
         }
     }
@@ -269,6 +304,40 @@ impl Running {
                 let labels = [("shard", shard.as_str()), ("partition", partition.as_str())];
                 page.sample(name, &labels, figure(stats) as f64);
             }
+        }
+    }
+}
+
+fn write_durations(page: &mut Page, labels: &[(&str, &str); 2], series: &Series) {
+    let mut below = 0;
+    for (at, count) in series.buckets.iter().enumerate() {
+        below += count;
+        let bound = BUCKETS_S.get(at).map_or_else(|| "+Inf".to_owned(), f64::to_string);
+        let labels = [labels[0], labels[1], ("le", bound.as_str())];
+        page.sample("lazuli_request_seconds_bucket", &labels, below as f64);
+    }
+    page.sample("lazuli_request_seconds_sum", labels, series.sum_s);
+    page.sample("lazuli_request_seconds_count", labels, below as f64);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_counted_below_each_bound() {
+        let mut series = Series { sum_s: 60.5, ..Series::default() };
+        (series.buckets[0], series.buckets[2], series.buckets[BUCKETS_S.len()]) = (1, 1, 1);
+        let mut page = Page::default();
+        write_durations(&mut page, &[("front", "tables"), ("operation", "GetEntity")], &series);
+        let text = page.text();
+        for line in [
+            "lazuli_request_seconds_bucket{front=\"tables\",operation=\"GetEntity\",le=\"0.0005\"} 1",
+            "lazuli_request_seconds_bucket{front=\"tables\",operation=\"GetEntity\",le=\"10\"} 2",
+            "lazuli_request_seconds_bucket{front=\"tables\",operation=\"GetEntity\",le=\"+Inf\"} 3",
+            "lazuli_request_seconds_count{front=\"tables\",operation=\"GetEntity\"} 3",
+        ] {
+            assert!(text.lines().any(|have| have == line), "{line} in\n{text}");
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Restores: a backup comes in as the body of a request, is looked through to its end, and only then brought into its
-//! partitions, in a task that goes on whether or not whoever asked for it stays.
+//! partitions, in a task that is not cancelled when the client disconnects.
 
 mod staging;
 mod target;
@@ -22,6 +22,15 @@ use target::resolve;
 const RUNNING_MAX: usize = 4;
 /// The restores that are over and still remembered, the newest ones.
 const REMEMBERED_MAX: usize = 100;
+
+lazuli_store::reasons! {
+    /// Why a restore does not begin.
+    pub(crate) enum RestoreReason {
+        AccountNotFound = "account-not-found",
+        /// Another restore writes to the same partitions.
+        Running = "restore-running",
+    }
+}
 
 /// What is asked for.
 #[derive(Debug, PartialEq, Eq)]
@@ -131,7 +140,7 @@ impl Restores {
         let mut known = self.known();
         if known.targets.iter().any(|other| other == name) {
             let message = format!("another restore into {name} is under way");
-            return Err(Error::precondition("restore-running", message));
+            return Err(Error::precondition(RestoreReason::Running, message));
         }
         if known.targets.len() >= RUNNING_MAX {
             let message = format!("{RUNNING_MAX} restores are under way, which is the most");
@@ -151,7 +160,7 @@ impl Restores {
         let restore = match self.engine.begin_restore(staged.head.clone(), &target).await {
             Ok(restore) => restore,
             Err(error) => {
-                // Nobody may be there any more.
+                // The client may have disconnected.
                 let _ = begun.send(Err(error));
                 return;
             }

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use lazuli_engine::Engine;
-use lazuli_engine::backup::{BackupExaminer, BackupHead, BackupParser, BackupPart, BackupTotals};
+use lazuli_engine::backup::{
+    BackupExaminer, BackupHead, BackupParser, BackupPart, BackupReason, BackupTotals,
+};
 use lazuli_http::Body;
 use lazuli_store::{Error, Result};
 use tokio::sync::mpsc;
@@ -73,7 +75,7 @@ impl Staged {
                 Ok(None) => break,
                 Err(error) => {
                     let message = format!("the backup cannot be read: {error}");
-                    outcome = Err(Error::invalid("backup-truncated", message));
+                    outcome = Err(Error::invalid(BackupReason::Truncated, message));
                     break;
                 }
             };
@@ -91,7 +93,8 @@ impl Staged {
         }
         written.map_err(|error| cannot(&path, &error))?;
         let totals = look.parser.finish()?;
-        let head = look.head.ok_or_else(|| Error::internal("backup-damaged", "it has no head"))?;
+        let head =
+            look.head.ok_or_else(|| Error::internal(BackupReason::Damaged, "it has no head"))?;
         leftover.0 = None;
         Ok(Self { head, totals, path })
     }
@@ -172,7 +175,7 @@ fn read_ahead(path: PathBuf) -> mpsc::Receiver<io::Result<Bytes>> {
                 let mut piece = vec![0; READ_BYTES];
                 let length = file.read(&mut piece)?;
                 piece.truncate(length);
-                // Nobody takes them any more, or there is nothing more to take.
+                // The receiver is gone, or there is nothing more to send.
                 if length == 0 || sender.blocking_send(Ok(piece.into())).is_err() {
                     return Ok(());
                 }

@@ -7,7 +7,7 @@ use lazuli_shapes::record;
 use lazuli_shardmap::Container;
 use lazuli_store::{Error, Result};
 
-use super::Wanted;
+use super::{RestoreReason, Wanted};
 use crate::registry::Registry;
 
 /// The container to restore into. Of a service's own containers only names that the service itself would give are taken,
@@ -22,7 +22,7 @@ pub(super) async fn resolve(
         let accounts = accounts.list().await;
         if !accounts.iter().any(|(known, _)| known.name == account) {
             let message = format!("there is no account {account} to restore into");
-            return Err(Error::not_found("account-not-found", message));
+            return Err(Error::not_found(RestoreReason::AccountNotFound, message));
         }
     }
     Ok(RestoreTarget { name, attributes, replace: wanted.replace })

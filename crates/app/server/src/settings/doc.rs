@@ -12,18 +12,26 @@ pub fn page() -> String {
          Each setting has one name. `table-port` is the flag `--table-port`, the environment variable\n\
          `LAZULI_TABLE_PORT` and the key `table-port` of the settings file (TOML). A flag wins over the environment,\n\
          the environment over the file, the file over the default. The file is the one named by `--config` or\n\
-         `LAZULI_CONFIG`, else `{FILE_DEFAULT}` in the working folder if there is one. A name that nobody knows is an\n\
+         `LAZULI_CONFIG`, else `{FILE_DEFAULT}` in the working folder if there is one. A name that is not in the table is an\n\
          error. `lazuli config` prints the settings in force and where each comes from.\n\n\
+         A setting marked *also per front* can be set for one front, in place of the value for all: `tls` is for all\n\
+         fronts, `blob-tls`, `queue-tls` and `table-tls` are for one. Ports: a number must be free, or the server does not\n\
+         start; a default port that is taken leaves the one front out, with a warning.\n\n\
          Bytes are written as `65536`, `64KiB`, `8MiB` or `1GiB`; times as `500ms`, `15s` or `2m`.\n\n\
          | setting | takes | default | what it does |\n\
          |---|---|---|---|\n"
     );
-    for row in TABLE {
+    for row in TABLE.iter().filter(|row| !row.is_override) {
         let takes = row.takes.replace('|', ", ");
         let default = row.default.map_or_else(|| "none".to_owned(), |text| format!("`{text}`"));
         let secret = if row.secret { " (secret: no flag, masked when printed)" } else { "" };
+        let per_front = if row.per_front { " (also per front)" } else { "" };
         // Writing to a string cannot fail.
-        let _ = writeln!(page, "| `{}` | {takes} | {default} | {}{secret} |", row.name, row.help);
+        let _ = writeln!(
+            page,
+            "| `{}` | {takes} | {default} | {}{secret}{per_front} |",
+            row.name, row.help
+        );
     }
     page.push_str(
         "\nThis page is made from the table in `crates/app/server/src/settings/table.rs`; after a change there,\n\

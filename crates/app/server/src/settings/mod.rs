@@ -26,10 +26,11 @@ pub use value::{
     window as parse_window,
 };
 
-use lazuli_http::auth::bearer::Tokens;
+use lazuli_azure::auth::bearer::Tokens;
 use lazuli_http::client;
 
 use crate::accounts::{self, Account};
+use crate::fronts::{self, FRONTS, FrontRow};
 use crate::secret::Secret;
 
 /// Everything the server is told. Made by [`Settings::read`].
@@ -37,27 +38,28 @@ use crate::secret::Secret;
 pub struct Settings {
     pub data: PathBuf,
     pub host: IpAddr,
-    pub blob_port: u16,
-    pub queue_port: u16,
-    pub table_port: u16,
+    /// What each front is told, in the order of [`FRONTS`].
+    pub fronts: Vec<FrontSettings>,
     pub admin_port: u16,
     pub ready_file: Option<PathBuf>,
     pub durability: Durability,
     pub cache_bytes: u64,
-    pub tls: Tls,
+    /// Files of certificate chain and private key; none means a self-signed certificate in the data folder.
+    pub tls_files: Option<(PathBuf, PathBuf)>,
     /// Whether bearer tokens are taken.
     pub tokens: Tokens,
-    pub limits: Limits,
+    /// What a client of all fronts together may take: memory of requests and responses in flight.
+    pub in_flight_bytes: u64,
+    /// What a client of a front may take that is told nothing else.
+    pub listening: Listening,
     /// What the Blobs front takes; by default what the original takes.
     pub blobs: lazuli_blobs::Limits,
-    pub blob_request_timeout: Duration,
     /// How often garbage of blobs is looked for.
     pub blob_collect_interval: Duration,
     /// What the Queues front takes; by default what the original takes.
     pub queues: lazuli_queues::Limits,
     /// What the Tables front takes; by default what the original takes.
     pub tables: lazuli_tables::Limits,
-    pub stop_timeout: Duration,
     pub balance: Balance,
     /// How many partitions have a history.
     pub history_partitions_max: usize,
@@ -74,13 +76,6 @@ pub enum Durability {
     Relaxed,
 }
 
-#[derive(Debug)]
-pub struct Tls {
-    pub mode: TlsMode,
-    /// Files of certificate chain and private key; none means a self-signed certificate in the data folder.
-    pub files: Option<(PathBuf, PathBuf)>,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsMode {
     Off,
@@ -88,19 +83,32 @@ pub enum TlsMode {
     Only,
 }
 
-/// What a client may take up.
+/// How to listen: TLS, and what a client may take.
 #[derive(Clone, Debug)]
-pub struct Limits {
-    pub connections: usize,
-    pub header_bytes: usize,
-    /// For all bodies and answers of the process.
-    pub in_flight_bytes: u64,
-    pub header_timeout: Duration,
-    pub body_timeout: Duration,
-    /// Per second.
-    pub body_rate: u64,
-    pub idle_timeout: Duration,
-    pub request_timeout: Duration,
+pub struct Listening {
+    pub tls: TlsMode,
+    pub net: lazuli_net::Limits,
+    pub http: lazuli_http::Limits,
+}
+
+/// What one front is told.
+#[derive(Debug)]
+pub struct FrontSettings {
+    pub front: &'static FrontRow,
+    pub port: Port,
+    pub listening: Listening,
+    /// The accounts that it serves; none means all.
+    pub accounts: Option<Vec<String>>,
+}
+
+/// Where a front listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Port {
+    Off,
+    /// The default: if it is taken, the front is left out.
+    Default(u16),
+    /// Asked for: if it is taken, the server does not start.
+    Asked(u16),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -160,31 +168,19 @@ impl Settings {
         Ok(Self {
             data: one.path("data"),
             host: one.need("host", value::host)?,
-            blob_port: one.need("blob-port", value::port)?,
-            queue_port: one.need("queue-port", value::port)?,
-            table_port: one.need("table-port", value::port)?,
+            fronts: FRONTS.iter().map(|front| of_front(&one, front)).collect::<Result<_>>()?,
             admin_port: one.need("admin-port", value::port)?,
             ready_file: one.file("ready-file"),
             durability: one.need("durability", |text| value::choice(text, DURABILITIES))?,
             cache_bytes: one.need("cache-size", value::bytes)?,
-            tls: tls(&one)?,
+            tls_files: tls_files(&one)?,
             tokens: one.need("oauth", |text| value::choice(text, TOKENS))?,
-            limits: Limits {
-                connections: one.need("connections-max", value::count)?,
-                header_bytes: one.need("header-bytes-max", memory_bytes)?,
-                in_flight_bytes: one.need("in-flight-bytes-max", value::bytes)?,
-                header_timeout: one.need("header-timeout", value::time)?,
-                body_timeout: one.need("body-timeout", value::time)?,
-                body_rate: one.need("body-rate-min", value::bytes)?,
-                idle_timeout: one.need("idle-timeout", value::time)?,
-                request_timeout: one.need("request-timeout", value::time)?,
-            },
+            in_flight_bytes: one.need("in-flight-bytes-max", value::bytes)?,
+            listening: listening(&one, None)?,
             blobs: blobs(&one)?,
-            blob_request_timeout: one.need("blob-request-timeout", value::time)?,
             blob_collect_interval: one.need("blob-collect-interval", value::time)?,
             queues: queues(&one)?,
             tables: tables(&one)?,
-            stop_timeout: one.need("stop-timeout", value::time)?,
             balance: balance::balance(&one)?,
             history_partitions_max: one.need("history-partitions-max", value::count)?,
             log: Log {
@@ -197,22 +193,40 @@ impl Settings {
     }
 }
 
-impl Settings {
-    /// The limits of a listener.
-    pub fn http_limits(&self) -> lazuli_http::Limits {
-        let Limits { connections, header_bytes, .. } = self.limits;
-        lazuli_http::Limits {
-            connections_max: connections,
-            header_bytes_max: header_bytes,
-            header_timeout: self.limits.header_timeout,
-            body_timeout: self.limits.body_timeout,
-            body_rate_min: self.limits.body_rate,
-            idle_timeout: self.limits.idle_timeout,
-            request_timeout: self.limits.request_timeout,
-            drain_timeout: self.stop_timeout,
+/// What one front is told, each value its own or that of all fronts.
+fn of_front(one: &Reader<'_>, front: &'static FrontRow) -> Result<FrontSettings> {
+    let name = front.own("port");
+    let is_asked = one.0.get(&name).is_some_and(|(_, origin)| *origin != Origin::Default);
+    let port = match one.need(&name, value::port_or_off)? {
+        None => Port::Off,
+        Some(port) if is_asked => Port::Asked(port),
+        Some(port) => Port::Default(port),
+    };
+    let accounts = one.may(&front.own("accounts"), value::names)?;
+    Ok(FrontSettings { front, port, listening: listening(one, Some(front))?, accounts })
+}
+
+fn listening(one: &Reader<'_>, front: Option<&FrontRow>) -> Result<Listening> {
+    let header_timeout = one.need_of(front, "header-timeout", value::time)?;
+    let allowed = one.may(&one.name_of(front, "allow-addresses"), value::addresses)?;
+    Ok(Listening {
+        tls: one.need_of(front, "tls", |text| value::choice(text, TLS_MODES))?,
+        net: lazuli_net::Limits {
+            connections_max: one.need_of(front, "connections-max", value::count)?,
+            handshake_timeout: header_timeout,
+            drain_timeout: one.need("stop-timeout", value::time)?,
+            allowed: allowed.unwrap_or_default(),
+        },
+        http: lazuli_http::Limits {
+            header_bytes_max: one.need_of(front, "header-bytes-max", memory_bytes)?,
+            header_timeout,
+            body_timeout: one.need_of(front, "body-timeout", value::time)?,
+            body_rate_min: one.need_of(front, "body-rate-min", value::bytes)?,
+            idle_timeout: one.need_of(front, "idle-timeout", value::time)?,
+            request_timeout: one.need_of(front, "request-timeout", value::time)?,
             ..lazuli_http::Limits::default()
-        }
-    }
+        },
+    })
 }
 
 const DURABILITIES: &[(&str, Durability)] =
@@ -246,7 +260,10 @@ fn memory_bytes(text: &str) -> value::Parsed<usize> {
 }
 
 fn blobs(one: &Reader<'_>) -> Result<lazuli_blobs::Limits> {
+    let default = lazuli_blobs::Limits::default();
+    let document_bytes_max = one.may("blob-body-bytes-max", memory_bytes)?;
     Ok(lazuli_blobs::Limits {
+        document_bytes_max: document_bytes_max.unwrap_or(default.document_bytes_max),
         put_blob_bytes_max: one.need("blob-put-bytes-max", value::bytes)?,
         block_bytes_max: one.need("blob-block-bytes-max", value::bytes)?,
         append_bytes_max: one.need("blob-append-bytes-max", value::bytes)?,
@@ -255,7 +272,7 @@ fn blobs(one: &Reader<'_>) -> Result<lazuli_blobs::Limits> {
             hosts: one.may("blob-source-hosts", value::hosts)?.unwrap_or_default(),
             ..client::Sources::default()
         },
-        ..lazuli_blobs::Limits::default()
+        ..default
     })
 }
 
@@ -266,7 +283,7 @@ fn rate(text: &str) -> value::Parsed<u32> {
 
 fn queues(one: &Reader<'_>) -> Result<lazuli_queues::Limits> {
     Ok(lazuli_queues::Limits {
-        body_bytes_max: one.need("body-bytes-max", memory_bytes)?,
+        body_bytes_max: one.need_of(fronts::find("queues"), "body-bytes-max", memory_bytes)?,
         message_bytes_max: one.need("queue-message-bytes-max", memory_bytes)?,
         messages_per_second_max: one.may("queue-messages-per-second-max", rate)?,
         ..lazuli_queues::Limits::default()
@@ -275,7 +292,7 @@ fn queues(one: &Reader<'_>) -> Result<lazuli_queues::Limits> {
 
 fn tables(one: &Reader<'_>) -> Result<lazuli_tables::Limits> {
     Ok(lazuli_tables::Limits {
-        body_bytes_max: one.need("body-bytes-max", memory_bytes)?,
+        body_bytes_max: one.need_of(fronts::find("tables"), "body-bytes-max", memory_bytes)?,
         key_units_max: one.need("table-key-bytes-max", memory_bytes)? / 2,
         value_bytes_max: one.need("table-value-bytes-max", memory_bytes)?,
         property_count_max: one.need("table-properties-max", value::count)?,
@@ -288,19 +305,20 @@ fn tables(one: &Reader<'_>) -> Result<lazuli_tables::Limits> {
     })
 }
 
-fn tls(one: &Reader<'_>) -> Result<Tls> {
-    let mode = one.need("tls", |text| value::choice(text, TLS_MODES))?;
+/// The files of the certificate. They make sense only if some front speaks TLS.
+fn tls_files(one: &Reader<'_>) -> Result<Option<(PathBuf, PathBuf)>> {
     let files = match (one.file("tls-cert"), one.file("tls-key")) {
-        (Some(cert), Some(key)) => Some((cert, key)),
-        (None, None) => None,
+        (Some(cert), Some(key)) => (cert, key),
+        (None, None) => return Ok(None),
         (Some(_), None) => return Err(Wrong::new("tls-cert needs tls-key beside it".to_owned())),
         (None, Some(_)) => return Err(Wrong::new("tls-key needs tls-cert beside it".to_owned())),
     };
-    if files.is_some() && mode == TlsMode::Off {
+    let mut names = FRONTS.iter().map(|front| one.name_of(Some(front), "tls"));
+    if names.all(|name| one.0.get(&name).is_some_and(|(text, _)| text == "off")) {
         let sentence = "tls-cert is set but tls is off: set tls to beside or only";
         return Err(Wrong::new(sentence.to_owned()));
     }
-    Ok(Tls { mode, files })
+    Ok(Some(files))
 }
 
 /// Reads single settings.
@@ -323,6 +341,21 @@ impl Reader<'_> {
     fn need<T>(&self, name: &str, parse: impl Fn(&str) -> value::Parsed<T>) -> Result<T> {
         let missing = || Wrong::new(format!("{name} has no value"));
         self.may(name, parse)?.ok_or_else(missing)
+    }
+
+    /// The name under which a front finds a setting: its own where that is set, else the one for all fronts.
+    fn name_of(&self, front: Option<&FrontRow>, name: &str) -> String {
+        let own = front.map(|front| front.own(name)).filter(|own| self.0.get(own).is_some());
+        own.unwrap_or_else(|| name.to_owned())
+    }
+
+    fn need_of<T>(
+        &self,
+        front: Option<&FrontRow>,
+        name: &str,
+        parse: impl Fn(&str) -> value::Parsed<T>,
+    ) -> Result<T> {
+        self.need(&self.name_of(front, name), parse)
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -8,8 +8,7 @@ use crate::secret::MASK;
 
 /// One line per setting: name, value, origin.
 pub fn lines(texts: &Texts) -> Vec<[String; 3]> {
-    TABLE
-        .iter()
+    in_force(texts)
         .map(|row| {
             let (value, origin) = shown(texts, row);
             let origin = origin.map_or_else(|| "default".to_owned(), ToString::to_string);
@@ -25,7 +24,12 @@ pub fn json(texts: &Texts) -> Value {
         let origin = origin.map_or_else(|| "default".to_owned(), ToString::to_string);
         (row.name.to_owned(), json!({ "value": value, "origin": origin }))
     };
-    Value::Object(TABLE.iter().map(entry).collect())
+    Value::Object(in_force(texts).map(entry).collect())
+}
+
+/// All settings, and of those that are for one front alone the ones that are set.
+fn in_force(texts: &Texts) -> impl Iterator<Item = &'static Row> {
+    TABLE.iter().filter(|row| !row.is_override || texts.get(row.name).is_some())
 }
 
 fn shown<'a>(texts: &'a Texts, row: &Row) -> (Option<String>, Option<&'a Origin>) {

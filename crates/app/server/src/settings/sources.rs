@@ -55,10 +55,10 @@ impl Sources {
         Self { flags, variables, file, folder: PathBuf::new() }
     }
 
-    /// Gathers all texts. Fails on a name that nobody knows, wherever it stands.
+    /// Gathers all texts. Fails on an unknown name, wherever it stands.
     pub fn texts(&self) -> Result<Texts> {
         let mut texts = BTreeMap::new();
-        for row in TABLE {
+        for row in TABLE.iter() {
             if let Some(default) = row.default {
                 texts.insert(row.name, (default.to_owned(), Origin::Default));
             }

@@ -1,8 +1,12 @@
 //! The one table of settings. Flags, environment variables, TOML keys, help and `docs/settings.md` are made from it.
 
+use std::sync::LazyLock;
+
+use crate::fronts::FRONTS;
+
 /// One setting. Its name is the same everywhere: `table-port` is the flag `--table-port`, the variable
 /// `LAZULI_TABLE_PORT` and the TOML key `table-port`.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Row {
     pub name: &'static str,
     /// What a value looks like, as help prints it.
@@ -12,9 +16,17 @@ pub struct Row {
     /// A secret is masked wherever it is printed and has no flag, because anybody can read command lines.
     pub secret: bool,
     pub help: &'static str,
+    /// Whether it can also be set for one front: `tls` for all of them, `table-tls` for Tables.
+    pub per_front: bool,
+    /// Whether this row is the setting of one front in place of the one for all.
+    pub is_override: bool,
 }
 
 impl Row {
+    const fn per_front(self) -> Self {
+        Self { per_front: true, ..self }
+    }
+
     /// The environment variable of this setting.
     pub fn variable(&self) -> String {
         variable(self.name)
@@ -33,32 +45,56 @@ pub const VARIABLE_PREFIX: &str = "LAZULI_";
 /// running server's admin API is.
 pub const OTHER_VARIABLES: &[&str] = &["LAZULI_CONFIG", "LAZULI_ADMIN"];
 
-const fn row(
+pub(crate) const fn row(
     name: &'static str,
     takes: &'static str,
     default: Option<&'static str>,
     help: &'static str,
 ) -> Row {
-    Row { name, takes, default, secret: false, help }
+    Row { name, takes, default, secret: false, help, per_front: false, is_override: false }
 }
 
 const fn secret(name: &'static str, takes: &'static str, help: &'static str) -> Row {
-    Row { name, takes, default: None, secret: true, help }
+    Row { secret: true, ..row(name, takes, None, help) }
 }
 
-pub const TABLE: &[Row] = &[
+/// All settings: those below, the port of each front, and what can be set for one front alone.
+pub static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| {
+    let mut table = Vec::new();
+    for row in ROWS {
+        table.push(*row);
+        if row.name == "host" {
+            table.extend(FRONTS.iter().map(|front| front.port_row()));
+        }
+    }
+    for front in FRONTS {
+        table.push(front.accounts_row());
+        for row in ROWS.iter().filter(|row| row.per_front) {
+            let name = front.own(row.name);
+            if ROWS.iter().all(|other| other.name != name) {
+                let own = Row { name: name.leak(), default: None, per_front: false, ..*row };
+                table.push(Row { is_override: true, ..own });
+            }
+        }
+    }
+    table
+});
+
+const ROWS: &[Row] = &[
     row("data", "DIR", Some("./lazuli-data"), "Where everything is kept"),
     row("host", "ADDRESS", Some("127.0.0.1"), "The address that the fronts listen on"),
-    row("blob-port", "PORT", Some("10000"), "The port of the Blobs front; 0 takes any free one"),
-    row("queue-port", "PORT", Some("10001"), "The port of the Queues front; 0 takes any free one"),
-    row("table-port", "PORT", Some("10002"), "The port of the Tables front; 0 takes any free one"),
     row(
         "admin-port",
         "PORT",
         Some("10010"),
         "The port of the admin API, always on 127.0.0.1; 0 takes any free one",
     ),
-    row("ready-file", "FILE", None, "Write the endpoints as JSON to this file once all accept"),
+    row(
+        "ready-file",
+        "FILE",
+        None,
+        "Write the endpoints as JSON to this file once all accept",
+    ),
     row(
         "durability",
         "synced|relaxed",
@@ -70,8 +106,9 @@ pub const TABLE: &[Row] = &[
         "tls",
         "off|beside|only",
         Some("off"),
-        "HTTPS: none, on the same ports as HTTP, or nothing else",
-    ),
+        "TLS: none, on the same ports as the plain protocol, or nothing else",
+    )
+    .per_front(),
     row(
         "tls-cert",
         "FILE",
@@ -79,6 +116,13 @@ pub const TABLE: &[Row] = &[
         "The certificate chain (PEM); without it a self-signed one is made and kept",
     ),
     row("tls-key", "FILE", None, "The private key of tls-cert (PEM)"),
+    row(
+        "allow-addresses",
+        "ADDRESS[/BITS],…",
+        None,
+        "The addresses that may connect to the fronts; without it all that can reach them",
+    )
+    .per_front(),
     row(
         "oauth",
         "off|basic",
@@ -90,9 +134,11 @@ pub const TABLE: &[Row] = &[
         "COUNT",
         Some("4096"),
         "Connections of a front at the same time; beyond it clients get 503",
-    ),
-    row("header-bytes-max", "BYTES", Some("64KiB"), "The largest head of a request"),
-    row("body-bytes-max", "BYTES", Some("4MiB"), "The largest body of a request"),
+    )
+    .per_front(),
+    row("header-bytes-max", "BYTES", Some("64KiB"), "The largest head of a request")
+        .per_front(),
+    row("body-bytes-max", "BYTES", Some("4MiB"), "The largest body of a request that is no content of a blob").per_front(),
     row(
         "in-flight-bytes-max",
         "BYTES",
@@ -104,22 +150,37 @@ pub const TABLE: &[Row] = &[
         "TIME",
         Some("15s"),
         "How long the head of a request may take to arrive; the first one from when the connection began",
-    ),
+    )
+    .per_front(),
     row(
         "body-timeout",
         "TIME",
         Some("30s"),
         "How long the next piece of a body may take to arrive",
-    ),
+    )
+    .per_front(),
     row(
         "body-rate-min",
         "BYTES",
         Some("1KiB"),
         "The least bytes per second of a body, and of an answer that its client is slow to take",
+    )
+    .per_front(),
+    row(
+        "idle-timeout",
+        "TIME",
+        Some("120s"),
+        "How long a connection may stay without a request",
+    )
+    .per_front(),
+    row("request-timeout", "TIME", Some("5m"), "How long a request may take altogether")
+        .per_front(),
+    row(
+        "stop-timeout",
+        "TIME",
+        Some("10s"),
+        "How long requests may go on after a signal to stop",
     ),
-    row("idle-timeout", "TIME", Some("120s"), "How long a connection may stay without a request"),
-    row("request-timeout", "TIME", Some("5m"), "How long a request may take altogether"),
-    row("stop-timeout", "TIME", Some("10s"), "How long requests may go on after a signal to stop"),
     row(
         "queue-message-bytes-max",
         "BYTES",
@@ -144,7 +205,12 @@ pub const TABLE: &[Row] = &[
         Some("64KiB"),
         "The largest value of a property of Tables",
     ),
-    row("table-properties-max", "COUNT", Some("252"), "The most properties of an entity of Tables"),
+    row(
+        "table-properties-max",
+        "COUNT",
+        Some("252"),
+        "The most properties of an entity of Tables",
+    ),
     row("table-entity-bytes-max", "BYTES", Some("1MiB"), "The largest entity of Tables"),
     row(
         "table-transaction-operations-max",
@@ -177,7 +243,12 @@ pub const TABLE: &[Row] = &[
         "The largest blob that one request of Blobs may put",
     ),
     row("blob-block-bytes-max", "BYTES", Some("4000MiB"), "The largest block of a blob"),
-    row("blob-append-bytes-max", "BYTES", Some("100MiB"), "The most that one request may append"),
+    row(
+        "blob-append-bytes-max",
+        "BYTES",
+        Some("100MiB"),
+        "The most that one request may append",
+    ),
     row("blob-page-items-max", "COUNT", Some("5000"), "The most blobs in one page of a list"),
     row(
         "blob-request-timeout",
@@ -242,7 +313,12 @@ pub const TABLE: &[Row] = &[
     ),
     row("balance-floor-requests", "NUMBER", Some("10"), "The same in requests per second"),
     row("balance-floor-items", "NUMBER", Some("100000"), "The same in items"),
-    row("balance-rest", "TIME", Some("10m"), "How long a partition rests after a move or merge"),
+    row(
+        "balance-rest",
+        "TIME",
+        Some("10m"),
+        "How long a partition rests after a move or merge",
+    ),
     row("balance-split-bytes", "BYTES", Some("10GiB"), "Partitions with more bytes are split"),
     row(
         "balance-split-requests",
@@ -288,7 +364,12 @@ pub const TABLE: &[Row] = &[
         None,
         "The part of the day, UTC, in which actions may begin, such as 22:00-04:00",
     ),
-    row("balance-actions-max", "COUNT", Some("10000"), "The longest plan; the next one goes on"),
+    row(
+        "balance-actions-max",
+        "COUNT",
+        Some("10000"),
+        "The longest plan; the next one goes on",
+    ),
     row(
         "log-level",
         "error|warn|info|debug|trace",
@@ -315,6 +396,8 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_make_plain_variables() {
+        assert!(find("table-tls").is_some_and(|row| row.is_override && row.default.is_none()));
+        assert!(find("blob-request-timeout").is_some_and(|row| !row.is_override));
         let mut names: Vec<_> = TABLE.iter().map(|row| row.name).collect();
         names.sort_unstable();
         names.dedup();

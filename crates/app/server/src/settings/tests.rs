@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::*;
 
@@ -33,7 +34,9 @@ fn wrong(sources: &Sources) -> String {
 fn the_defaults_are_a_server_on_loopback_that_syncs() {
     let settings = Settings::read(&sources(&[], &[]).texts().unwrap()).unwrap();
     assert!(settings.host.is_loopback());
-    assert_eq!(settings.table_port, 10_002);
+    let ports: Vec<_> = settings.fronts.iter().map(|it| (it.front.name, it.port)).collect();
+    let default = [("blobs", 10_000), ("queues", 10_001), ("tables", 10_002)];
+    assert_eq!(ports, default.map(|(name, port)| (name, Port::Default(port))));
     assert_eq!(settings.durability, Durability::Synced);
     assert_eq!(settings.data, PathBuf::from("./lazuli-data"));
     assert!(settings.ready_file.is_none() && settings.accounts.is_none());
@@ -80,7 +83,10 @@ fn unknown_names_are_refused_with_the_nearest_known_one() {
 #[test]
 fn a_wrong_value_is_refused_with_what_is_expected_and_where_it_stands() {
     let error = wrong(&sources(&[("table-port", "70000")], &[]));
-    assert_eq!(error, "table-port takes a port from 0 to 65535, not `70000` (flag --table-port)");
+    assert_eq!(
+        error,
+        "table-port takes a port from 0 to 65535, or off, not `70000` (flag --table-port)"
+    );
     let error = wrong(&sources(&[], &[("LAZULI_DURABILITY", "maybe")]));
     assert_eq!(
         error,
@@ -89,6 +95,22 @@ fn a_wrong_value_is_refused_with_what_is_expected_and_where_it_stands() {
     );
     let (sources, _folder) = with_file(sources(&[], &[]), "host = \"a\"\nhost = [");
     assert!(wrong(&sources).contains("line "));
+}
+
+#[test]
+fn what_is_set_for_one_front_is_not_set_for_the_others() {
+    let flags = [("tls", "only"), ("table-tls", "off"), ("blob-port", "off"), ("queue-port", "0")];
+    let flags = sources(&flags, &[("LAZULI_QUEUE_CONNECTIONS_MAX", "7")]);
+    let settings = Settings::read(&flags.texts().unwrap()).unwrap();
+    let [blobs, queues, tables] = &settings.fronts[..] else { panic!("three fronts") };
+    assert_eq!((blobs.port, queues.port), (Port::Off, Port::Asked(0)));
+    assert_eq!((blobs.listening.tls, tables.listening.tls), (TlsMode::Only, TlsMode::Off));
+    assert_eq!(queues.listening.net.connections_max, 7);
+    assert_eq!(tables.listening.net.connections_max, settings.listening.net.connections_max);
+    let hours = |hours: u64| Duration::from_secs(hours * 3600);
+    assert_eq!(blobs.listening.http.request_timeout, hours(2));
+    assert!(tables.listening.http.request_timeout < hours(1));
+    assert!(wrong(&sources(&[("table-allow-addresses", "here")], &[])).contains("such as"));
 }
 
 #[test]

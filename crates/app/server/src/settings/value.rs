@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use lazuli_balance::{Weights, Window};
+use lazuli_net::AddressRange;
 
 pub(super) type Parsed<T> = Result<T, String>;
 
@@ -17,6 +18,27 @@ pub(super) fn host(text: &str) -> Parsed<IpAddr> {
 
 pub(super) fn port(text: &str) -> Parsed<u16> {
     text.parse().map_err(|_| "a port from 0 to 65535".to_owned())
+}
+
+/// A port, or `off` for none.
+pub(super) fn port_or_off(text: &str) -> Parsed<Option<u16>> {
+    if text == "off" {
+        return Ok(None);
+    }
+    port(text).map(Some).map_err(|expected| format!("{expected}, or off"))
+}
+
+/// Addresses and networks, with commas between them.
+pub(super) fn addresses(text: &str) -> Parsed<Vec<AddressRange>> {
+    let parsed = text.split(',').map(|one| one.trim().parse()).collect::<Result<_, _>>();
+    parsed.map_err(|_| "addresses such as 127.0.0.1 or 10.0.0.0/8, with commas".to_owned())
+}
+
+/// Names of accounts, with commas between them.
+pub(super) fn names(text: &str) -> Parsed<Vec<String>> {
+    let names: Vec<_> = text.split(',').map(|name| name.trim().to_owned()).collect();
+    let all = names.iter().all(|name| !name.is_empty());
+    all.then_some(names).ok_or_else(|| "names of accounts with commas between them".to_owned())
 }
 
 pub(super) fn count(text: &str) -> Parsed<usize> {
@@ -175,5 +197,9 @@ mod tests {
         assert!(count("0").is_err() && count("x").is_err());
         assert_eq!(port("0"), Ok(0));
         assert!(port("65536").is_err());
+        assert_eq!((port_or_off("off"), port_or_off("0")), (Ok(None), Ok(Some(0))));
+        assert!(port_or_off("none").is_err());
+        assert!(addresses("127.0.0.1, 10.0.0.0/8").is_ok() && addresses("a").is_err());
+        assert!(names("one, two").is_ok() && names("one,").is_err());
     }
 }

@@ -7,11 +7,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::load::{self, Figure};
-use super::report::{Bound, Row, median, megabytes, verdict};
+use super::load::{self, Figure, nonce};
+use super::report::{Bound, Row};
 use super::server::{Kind, Server};
 use super::{Options, Result};
-use requests::{BLOCK_BYTES, BlobRequests, LARGE_BLOCKS, Operation, READ_BLOBS};
+use crate::figures::{mebibytes, median, verdict};
+use requests::{BLOCK_BYTES, BlobOperation, BlobRequests, LARGE_BLOCKS, READ_BLOBS};
 
 const CONNECTIONS: [usize; 3] = [1, 16, 64];
 /// At this many the bounds are set.
@@ -30,7 +31,7 @@ const LIST_NAMES: [u64; 2] = [10_000, 100_000];
 
 /// The share of what plain files give that large transfers must reach.
 const PLAIN_SHARE_LEAST: f64 = 0.75;
-/// What the server may hold at its peak, whatever it was sent.
+/// The most resident memory of the server at any time.
 const PEAK_BYTES_MAX: u64 = 150 * 1024 * 1024;
 
 /// A large transfer, in blocks a second, round by round.
@@ -55,7 +56,7 @@ impl Large {
 impl fmt::Display for Large {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let speed = |figures: &[Figure]| {
-            median(figures.iter().map(|it| it.per_second)) * megabytes(BLOCK_BYTES as u64)
+            median(figures.iter().map(|it| it.per_second)) * mebibytes(BLOCK_BYTES as u64)
         };
         let (ours, plain, share) = (speed(&self.ours), speed(&self.plain), self.share());
         let (name, met) = (self.name, verdict(self.is_met()));
@@ -90,7 +91,7 @@ impl fmt::Display for Report {
             writeln!(f, "{large}")?;
         }
         let met = verdict(self.peak_ours <= PEAK_BYTES_MAX);
-        let (ours, peer) = (megabytes(self.peak_ours), megabytes(self.peak_peer));
+        let (ours, peer) = (mebibytes(self.peak_ours), mebibytes(self.peak_peer));
         writeln!(f, "memory at its peak: {ours:.0} MiB, peer {peer:.0} MiB {met}")
     }
 }
@@ -103,9 +104,9 @@ pub fn run(options: &Options) -> Result<Report> {
     for bytes in PUT_BYTES {
         let content = requests::content(bytes);
         compare("put", bytes, options, &mut report, &ours, &peer, |server| {
-            let container = requests::new_container();
+            let container = format!("container-{}", nonce());
             requests::create(server, &container)?;
-            Ok((Operation::Put(bytes), container, content.clone()))
+            Ok((BlobOperation::Put(bytes), container, content.clone()))
         })?;
     }
     for bytes in GET_BYTES {
@@ -117,7 +118,7 @@ pub fn run(options: &Options) -> Result<Report> {
                 let name = |number| format!("{number:04}");
                 requests::fill(server, &container, READ_BLOBS, &content, name)?;
             }
-            Ok((Operation::Get(bytes), container, requests::content(0)))
+            Ok((BlobOperation::Get(bytes), container, requests::content(0)))
         })?;
     }
     for names in LIST_NAMES {
@@ -141,7 +142,7 @@ fn compare(
     report: &mut Report,
     ours: &Server,
     peer: &Server,
-    prepare: impl Fn(&Server) -> Result<(Operation, String, Arc<[u8]>)>,
+    prepare: impl Fn(&Server) -> Result<(BlobOperation, String, Arc<[u8]>)>,
 ) -> Result {
     let size = if bytes < MIB { (bytes / KIB, "KiB") } else { (bytes / MIB, "MiB") };
     let what = format!("{verb} {} {}", size.0, size.1);
@@ -157,17 +158,15 @@ fn compare(
                 Ok(BlobRequests::new(operation, &container, content.clone()))
             })
         };
-        // The emulator first, ours right after it, so that whatever else the machine does hits both.
+        // The emulator first, ours right after it, so that other load on the machine affects both.
         let theirs = measure(peer)?;
         let bound = bound(verb, bytes, connections);
-        let row = Row { name, bound, ours: measure(ours)?, peer: theirs };
-        eprintln!("{row}");
-        report.rows.push(row);
+        report.rows.push(Row::measured(name, bound, measure(ours)?, theirs));
     }
     Ok(())
 }
 
-/// Whatever one of them still does behind its answers would hit the other one's figure too.
+/// Background work of either server would affect the figure of the other one.
 fn settle(ours: &Server, peer: &Server) {
     peer.settle();
     ours.settle();
@@ -201,7 +200,7 @@ fn lists(
         let filled = requests::fill(server, &container, names, &nothing, name)?;
         settle(ours, peer);
         let figure = load::run(server, CONNECTIONS_BOUND, options.time, || {
-            Ok(BlobRequests::new(Operation::List, &container, nothing.clone()))
+            Ok(BlobRequests::new(BlobOperation::List, &container, nothing.clone()))
         })?;
         Ok::<_, String>((figure, filled))
     };
@@ -215,9 +214,7 @@ fn lists(
         name += &format!(" (peer: {filled} names)");
     }
     let bound = Bound(if names == LIST_NAMES[1] { 10.0 } else { 0.0 });
-    let row = Row { name, bound, ours: figure, peer: theirs };
-    eprintln!("{row}");
-    report.rows.push(row);
+    report.rows.push(Row::measured(name, bound, figure, theirs));
     Ok(())
 }
 
@@ -226,10 +223,12 @@ fn large(options: &Options, report: &mut Report, ours: &Server) -> Result {
     let content = requests::content(BLOCK_BYTES);
     let bytes = LARGE_BLOCKS * BLOCK_BYTES as u64;
     let plain = plain::start(&options.folder.join("plain"), bytes, &content)?;
-    let container = requests::new_container();
+    let container = format!("container-{}", nonce());
     requests::create(ours, &container)?;
     requests::put_large(ours, &container, &content)?;
-    for (name, operation) in [("upload", Operation::PutBlock), ("download", Operation::GetRange)] {
+    for (name, operation) in
+        [("upload", BlobOperation::PutBlock), ("download", BlobOperation::GetRange)]
+    {
         let made = || Ok(BlobRequests::new(operation, &container, content.clone()));
         let mut large = Large { name, ours: Vec::new(), plain: Vec::new() };
         for _ in 0..LARGE_ROUNDS {

@@ -1,15 +1,15 @@
 //! The requests of each operation, signed once for all by a signature for the whole account.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use lazuli_env::SplitMix64;
 use lazuli_trial::blobs::account_sas;
 use lazuli_trial::client::ACCOUNT;
 
 use crate::compare::Result;
-use crate::compare::connection::{Answer, Connection};
-use crate::compare::load::Requests;
+use crate::compare::connection::Answer;
+use crate::compare::load::{Requests, nonce, send_all};
 use crate::compare::server::Server;
 
 /// Blobs that are read in turns.
@@ -26,7 +26,7 @@ const FILL_CONNECTIONS: usize = 16;
 const FILL_WAIT: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operation {
+pub(super) enum BlobOperation {
     /// Puts new blobs of so many bytes.
     Put(usize),
     /// Gets blobs of so many bytes.
@@ -41,7 +41,7 @@ pub(super) enum Operation {
 
 /// What one connection sends.
 pub(super) struct BlobRequests {
-    operation: Operation,
+    operation: BlobOperation,
     container: String,
     /// Makes the names of new blobs unlike those of all other connections and runs.
     nonce: u64,
@@ -50,31 +50,13 @@ pub(super) struct BlobRequests {
     marker: String,
 }
 
-/// A number that was not given out before.
-fn nonce() -> u64 {
-    static NONCE: AtomicU64 = AtomicU64::new(0);
-    NONCE.fetch_add(1, Ordering::Relaxed)
-}
-
-/// The name of a container that there is not yet.
-pub(super) fn new_container() -> String {
-    format!("container-{}", nonce())
-}
-
 /// Bytes that do not repeat within a block.
 pub(super) fn content(bytes: usize) -> Arc<[u8]> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state as u8
-    };
-    (0..bytes).map(|_| next()).collect()
+    SplitMix64::new(1).bytes(bytes).into()
 }
 
 impl BlobRequests {
-    pub(super) fn new(operation: Operation, container: &str, content: Arc<[u8]>) -> Self {
+    pub(super) fn new(operation: BlobOperation, container: &str, content: Arc<[u8]>) -> Self {
         let (sas, marker) = (account_sas().into(), String::new());
         let container = container.to_owned();
         Self { operation, container, nonce: nonce(), sas, content, marker }
@@ -112,19 +94,19 @@ fn block_id(number: u64) -> String {
 impl Requests for BlobRequests {
     fn write(&mut self, turn: u64, request: &mut Vec<u8>) {
         match self.operation {
-            Operation::Put(_) => self.put(&format!("{:06}-{turn:08}", self.nonce), request),
-            Operation::Get(_) => {
+            BlobOperation::Put(_) => self.put(&format!("{:06}-{turn:08}", self.nonce), request),
+            BlobOperation::Get(_) => {
                 let name = format!("/{:04}", turn.wrapping_add(self.nonce * 7) % READ_BLOBS);
                 request.extend_from_slice(self.head("GET", &name, "", "", 0).as_bytes());
             }
-            Operation::List => {
+            BlobOperation::List => {
                 let marker = &self.marker;
                 let query =
                     format!("restype=container&comp=list&maxresults={PAGE_NAMES}&marker={marker}&");
                 request.extend_from_slice(self.head("GET", "", &query, "", 0).as_bytes());
             }
-            Operation::PutBlock => self.put_block(&format!("up-{}", self.nonce), turn, request),
-            Operation::GetRange => {
+            BlobOperation::PutBlock => self.put_block(&format!("up-{}", self.nonce), turn, request),
+            BlobOperation::GetRange => {
                 let first = turn.wrapping_add(self.nonce * 7) % LARGE_BLOCKS * BLOCK_BYTES as u64;
                 let range = format!("range: bytes={first}-{}\r\n", first + BLOCK_BYTES as u64 - 1);
                 let head = self.head("GET", &format!("/{LARGE}"), "", &range, 0);
@@ -134,16 +116,16 @@ impl Requests for BlobRequests {
     }
 
     fn reads_body(&self) -> bool {
-        !matches!(self.operation, Operation::Get(_) | Operation::GetRange)
+        !matches!(self.operation, BlobOperation::Get(_) | BlobOperation::GetRange)
     }
 
     fn is_expected(&mut self, answer: &Answer<'_>) -> bool {
         let Answer { status, body, length } = *answer;
         match self.operation {
-            Operation::Put(_) | Operation::PutBlock => status == 201,
-            Operation::Get(bytes) => status == 200 && length == bytes,
-            Operation::GetRange => status == 206 && length == BLOCK_BYTES,
-            Operation::List => {
+            BlobOperation::Put(_) | BlobOperation::PutBlock => status == 201,
+            BlobOperation::Get(bytes) => status == 200 && length == bytes,
+            BlobOperation::GetRange => status == 206 && length == BLOCK_BYTES,
+            BlobOperation::List => {
                 self.marker = marker(body).unwrap_or_default();
                 status == 200 && find(body, b"</EnumerationResults>").is_some()
             }
@@ -166,9 +148,9 @@ fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
 
 /// Creates a container.
 pub(super) fn create(server: &Server, container: &str) -> Result {
-    let requests = BlobRequests::new(Operation::List, container, content(0));
+    let requests = BlobRequests::new(BlobOperation::List, container, content(0));
     let request = requests.head("PUT", "", "restype=container&", "", 0);
-    send_all(server, 1, |_| request.clone().into_bytes(), 1).map(drop)
+    send(server, 1, 1, move |_| request.clone().into_bytes()).map(drop)
 }
 
 /// Puts blobs of these names, `count` of them, and says how many there are when that is done or takes too long.
@@ -177,63 +159,42 @@ pub(super) fn fill(
     container: &str,
     count: u64,
     content: &Arc<[u8]>,
-    name: impl Fn(u64) -> String,
+    name: impl Fn(u64) -> String + 'static,
 ) -> Result<u64> {
-    let requests = BlobRequests::new(Operation::Put(0), container, content.clone());
-    let put = |number| {
+    let requests = BlobRequests::new(BlobOperation::Put(0), container, content.clone());
+    let put = move |number| {
         let mut request = Vec::new();
         requests.put(&name(number), &mut request);
         request
     };
-    send_all(server, count, put, FILL_CONNECTIONS)
+    send(server, count, FILL_CONNECTIONS, put)
 }
 
 /// Puts the large blob in blocks, and commits them.
 pub(super) fn put_large(server: &Server, container: &str, content: &Arc<[u8]>) -> Result {
-    let requests = BlobRequests::new(Operation::PutBlock, container, content.clone());
-    let put = |number| {
+    let requests = || BlobRequests::new(BlobOperation::PutBlock, container, content.clone());
+    let blocks = requests();
+    let put = move |number| {
         let mut request = Vec::new();
-        requests.put_block(LARGE, number, &mut request);
+        blocks.put_block(LARGE, number, &mut request);
         request
     };
-    send_all(server, LARGE_BLOCKS, put, 4)?;
+    send(server, LARGE_BLOCKS, 4, put)?;
     let ids = (0..LARGE_BLOCKS).map(|number| format!("<Latest>{}</Latest>", block_id(number)));
     let body = format!(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList>{}</BlockList>",
         ids.collect::<String>()
     );
-    let head = requests.head("PUT", &format!("/{LARGE}"), "comp=blocklist&", "", body.len());
-    send_all(server, 1, |_| (head.clone() + &body).into_bytes(), 1).map(drop)
+    let head = requests().head("PUT", &format!("/{LARGE}"), "comp=blocklist&", "", body.len());
+    send(server, 1, 1, move |_| (head.clone() + &body).into_bytes()).map(drop)
 }
 
-/// Sends so many requests over some connections; each must be answered with 201. Says how many were, which is fewer if it
-/// takes too long.
-fn send_all(
+/// Sends so many requests; each must be answered with 201. Says how many were, which is fewer if it takes too long.
+fn send(
     server: &Server,
     count: u64,
-    request: impl Fn(u64) -> Vec<u8>,
     connections: usize,
+    request: impl Fn(u64) -> Vec<u8> + 'static,
 ) -> Result<u64> {
-    let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
-    let end = Instant::now() + FILL_WAIT;
-    let work = async || {
-        let mut connection = Connection::open(server.address).await?;
-        while Instant::now() < end {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if number >= count {
-                break;
-            }
-            match connection.exchange(&request(number)).await? {
-                (201, _) => done.fetch_add(1, Ordering::Relaxed),
-                (status, body) => {
-                    return Err(format!("{status} {}", String::from_utf8_lossy(body)));
-                }
-            };
-        }
-        Ok(())
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| error.to_string())?;
-    runtime.block_on(crate::compare::load::all((0..connections).map(|_| work()).collect()))?;
-    Ok(done.into_inner())
+    send_all(server, count, connections, FILL_WAIT, request, |status, _| status == 201)
 }

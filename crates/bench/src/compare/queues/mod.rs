@@ -8,7 +8,7 @@ use super::load::{self, Figure};
 use super::report::{Bound, Growth, Row};
 use super::server::{Kind, Server};
 use super::{Options, Result};
-use requests::{Operation, QueueRequests};
+use requests::{QueueOperation, QueueRequests};
 
 const CONNECTIONS: [usize; 3] = [1, 16, 64];
 /// At this many the bounds are set.
@@ -22,8 +22,9 @@ const BACKLOG_PEER: u64 = 10_000;
 /// Ours, which must last for as long as is measured.
 const BACKLOG_PER_SECOND: u64 = 25_000;
 
-/// The long queues come last: the emulator is slower with every message that lies anywhere in it.
-const OPERATIONS: [Operation; 3] = [Operation::Cycle, Operation::Put, Operation::GetDelete];
+/// The long queues come last: the emulator gets slower with every message in any queue.
+const OPERATIONS: [QueueOperation; 3] =
+    [QueueOperation::Cycle, QueueOperation::Put, QueueOperation::GetDelete];
 /// The name under which only the short and the long queue are compared.
 const GROWTH: &str = "growth";
 
@@ -60,15 +61,13 @@ pub fn run(options: &Options) -> Result<Report> {
     let peer = Server::start(Kind::Azurite, options, &options.folder.join("peer"))?;
     for operation in OPERATIONS.into_iter().filter(|it| options.wants(it.name())) {
         for connections in CONNECTIONS {
-            // The emulator first, ours right after it, so that whatever else the machine does hits both.
+            // The emulator first, ours right after it, so that other load on the machine affects both.
             let theirs = measure(operation, connections, options, &peer, BACKLOG_PEER)?;
             let backlog = BACKLOG_PER_SECOND * (options.time.as_secs() + 1);
             let figure = measure(operation, connections, options, &ours, backlog)?;
             let name = format!("{}, {connections} connections", operation.name());
             let bound = bound(operation, connections);
-            let row = Row { name, bound, ours: figure, peer: theirs };
-            eprintln!("{row}");
-            report.rows.push(row);
+            report.rows.push(Row::measured(name, bound, figure, theirs));
         }
     }
     drop(peer);
@@ -79,23 +78,23 @@ pub fn run(options: &Options) -> Result<Report> {
 }
 
 /// What is asked of this front, as a multiple of the emulator's.
-fn bound(operation: Operation, connections: usize) -> Bound {
+fn bound(operation: QueueOperation, connections: usize) -> Bound {
     Bound(match (operation, connections) {
-        (Operation::Put | Operation::Cycle, CONNECTIONS_BOUND) => 5.0,
-        (Operation::GetDelete, CONNECTIONS_BOUND) => 100.0,
+        (QueueOperation::Put | QueueOperation::Cycle, CONNECTIONS_BOUND) => 5.0,
+        (QueueOperation::GetDelete, CONNECTIONS_BOUND) => 100.0,
         _ => 0.0,
     })
 }
 
 /// One figure, on a queue of its own: what was put before must not weigh on it.
 fn measure(
-    operation: Operation,
+    operation: QueueOperation,
     connections: usize,
     options: &Options,
     server: &Server,
     backlog: u64,
 ) -> Result<Figure> {
-    let messages = if operation == Operation::GetDelete { backlog } else { 0 };
+    let messages = if operation == QueueOperation::GetDelete { backlog } else { 0 };
     let queue = requests::fill(server, messages)?;
     let figure = figure(operation, connections, options, server, &queue)?;
     requests::remove(server, &queue)?;
@@ -103,7 +102,7 @@ fn measure(
 }
 
 fn figure(
-    operation: Operation,
+    operation: QueueOperation,
     connections: usize,
     options: &Options,
     server: &Server,
@@ -122,7 +121,7 @@ fn growth(options: &Options, few: &Server, report: &mut Report) -> Result {
     let many = Server::start(Kind::Synced, options, &options.folder.join("large"))?;
     let short = requests::fill(few, FEW)?;
     let long = requests::fill(&many, options.entities)?;
-    for operation in [Operation::Put, Operation::Cycle] {
+    for operation in [QueueOperation::Put, QueueOperation::Cycle] {
         let (mut small, mut large) = (Vec::new(), Vec::new());
         for _ in 0..GROWTH_ROUNDS {
             for (server, queue, figures) in [(few, &short, &mut small), (&many, &long, &mut large)]

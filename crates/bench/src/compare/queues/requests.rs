@@ -1,28 +1,27 @@
 //! The requests of each operation, as the SDKs send them.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lazuli_trial::client::Client;
+use lazuli_trial::client::{Client, Request};
 use lazuli_trial::queues::{self, Received};
 
 use crate::compare::Result;
-use crate::compare::connection::{Answer, Connection};
-use crate::compare::load::{Requests, all};
+use crate::compare::connection::Answer;
+use crate::compare::load::{Requests, nonce, send_all};
 use crate::compare::server::Server;
 
 /// About as long as a job description is.
 const TEXT_BYTES: usize = 200;
 /// Longer than a figure takes.
 const HIDDEN_SECONDS: u64 = 600;
-/// As long as messages live unless somebody says otherwise.
+/// The service's default time to live of a message.
 const LIVES_SECONDS: u64 = 7 * 24 * 60 * 60;
 const FILL_CONNECTIONS: usize = 32;
 /// How long filling may take.
 const FILL_WAIT: Duration = Duration::from_secs(900);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operation {
+pub(super) enum QueueOperation {
     Put,
     /// One message received and deleted, from a queue that has enough of them.
     GetDelete,
@@ -30,7 +29,7 @@ pub(super) enum Operation {
     Cycle,
 }
 
-impl Operation {
+impl QueueOperation {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Put => "put",
@@ -59,13 +58,13 @@ enum Next {
 
 /// What one connection sends.
 pub(super) struct QueueRequests {
-    operation: Operation,
+    operation: QueueOperation,
     queue: String,
     next: Next,
 }
 
 impl QueueRequests {
-    pub(super) fn new(operation: Operation, queue: &str) -> Self {
+    pub(super) fn new(operation: QueueOperation, queue: &str) -> Self {
         let mut requests = Self { operation, queue: queue.to_owned(), next: Next::Put };
         requests.begin();
         requests
@@ -73,26 +72,26 @@ impl QueueRequests {
 
     fn begin(&mut self) {
         self.next = match self.operation {
-            Operation::Put | Operation::Cycle => Next::Put,
-            Operation::GetDelete => Next::Get,
+            QueueOperation::Put | QueueOperation::Cycle => Next::Put,
+            QueueOperation::GetDelete => Next::Get,
         };
     }
 }
 
 impl Requests for QueueRequests {
     fn write(&mut self, _: u64, request: &mut Vec<u8>) {
-        let bytes = match &self.next {
+        let next = match &self.next {
             Next::Put => put(&self.queue),
             Next::Get => queues::get(&self.queue, 1, HIDDEN_SECONDS),
             Next::Delete(message) => queues::delete(&self.queue, &message.id, &message.receipt),
         };
-        request.extend_from_slice(&bytes);
+        request.extend_from_slice(&next.signed().bytes());
     }
 
     fn is_expected(&mut self, answer: &Answer<'_>) -> bool {
         let Answer { status, body, .. } = *answer;
         match (&self.next, status) {
-            (Next::Put, 201) if self.operation == Operation::Cycle => self.next = Next::Get,
+            (Next::Put, 201) if self.operation == QueueOperation::Cycle => self.next = Next::Get,
             (Next::Put, 201) => {}
             (Next::Get, 200) => match read(body) {
                 Some(message) => self.next = Next::Delete(message),
@@ -112,47 +111,26 @@ fn read(body: &[u8]) -> Option<Received> {
     queues::messages(body.get(start..=end)?).ok()?.pop()
 }
 
-fn put(queue: &str) -> Vec<u8> {
+fn put(queue: &str) -> Request {
     queues::put(queue, &"x".repeat(TEXT_BYTES), Some(LIVES_SECONDS))
 }
 
 /// Makes a queue that there is not yet, with so many messages in it.
 pub(super) fn fill(server: &Server, messages: u64) -> Result<String> {
-    static QUEUES: AtomicU64 = AtomicU64::new(0);
-    let queue = format!("queue-{}", QUEUES.fetch_add(1, Ordering::Relaxed));
+    let queue = format!("queue-{}", nonce());
     queues::create_at(server.address, &queue)?;
-    let left = AtomicU64::new(messages);
-    let end = Instant::now() + FILL_WAIT;
-    let work = async || {
-        let mut connection = Connection::open(server.address).await?;
-        let take = |left: u64| left.checked_sub(1);
-        while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
-            if Instant::now() > end {
-                return Err(format!("{messages} messages were not put in time"));
-            }
-            let (status, body) = connection.exchange(&put(&queue)).await?;
-            if status != 201 {
-                return Err(format!("put: {status} {}", String::from_utf8_lossy(body)));
-            }
-        }
-        Ok(())
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| error.to_string())?;
-    runtime.block_on(async {
-        let workers: Vec<_> = (0..FILL_CONNECTIONS).map(|_| work()).collect();
-        all(workers).await
-    })?;
-    Ok(queue)
+    let to = queue.clone();
+    let put = move |_| put(&to).signed().bytes();
+    let done = send_all(server, messages, FILL_CONNECTIONS, FILL_WAIT, put, |it, _| it == 201)?;
+    match done == messages {
+        true => Ok(queue),
+        false => Err(format!("only {done} of {messages} messages were put in time")),
+    }
 }
 
 /// Deletes a queue with what is left in it.
 pub(super) fn remove(server: &Server, queue: &str) -> Result {
-    let answer = Client::connect(server.address)?.exchange(&queues::remove(queue))?;
-    match answer.status {
-        204 => Ok(()),
-        status => Err(format!("delete queue: {status} {}", answer.text())),
-    }
+    Client::connect(server.address)?.expect(queues::remove(queue), &[204]).map(drop)
 }
 
 #[cfg(test)]
@@ -161,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_cycle_deletes_what_it_received() {
-        let mut requests = QueueRequests::new(Operation::Cycle, "q");
+        let mut requests = QueueRequests::new(QueueOperation::Cycle, "q");
         let answer = b"1a\r\n<?xml version=\"1.0\"?><QueueMessagesList><QueueMessage>\
             <MessageId>id</MessageId><PopReceipt>r+/=</PopReceipt><DequeueCount>1</DequeueCount>\
             <MessageText>x</MessageText></QueueMessage></QueueMessagesList>\r\n0\r\n\r\n";

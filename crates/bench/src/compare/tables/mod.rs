@@ -3,11 +3,11 @@
 mod entity;
 mod requests;
 
-use super::load::{self, Figure};
+use super::load::{self, Figure, nonce};
 use super::report::{Bound, Growth, Memory, Report, Row};
 use super::server::{Kind, Server};
 use super::{Options, Result};
-use requests::{Operation, TableRequests};
+use requests::{TableOperation, TableRequests};
 
 const CONNECTIONS: [usize; 3] = [1, 16, 64];
 /// At this many most bounds are set.
@@ -21,14 +21,14 @@ const GROWTH_ROUNDS: usize = 3;
 const FILLED: &str = "filled";
 const MERGED: &str = "merged";
 
-const OPERATIONS: [Operation; 7] = [
-    Operation::Bare,
-    Operation::Insert,
-    Operation::Get,
-    Operation::Merge,
-    Operation::QueryPartition,
-    Operation::FilteredScan,
-    Operation::Transaction,
+const OPERATIONS: [TableOperation; 7] = [
+    TableOperation::Bare,
+    TableOperation::Insert,
+    TableOperation::Get,
+    TableOperation::Merge,
+    TableOperation::QueryPartition,
+    TableOperation::FilteredScan,
+    TableOperation::Transaction,
 ];
 
 /// Measures everything. The report says whether the bounds are met.
@@ -57,26 +57,33 @@ pub fn run(options: &Options) -> Result<Report> {
     }
     let relaxed = Server::start(Kind::Relaxed, options, &options.folder.join("relaxed"))?;
     let name = format!("insert, relaxed, {CONNECTIONS_BOUND} connections");
-    let row =
-        in_turns(name, Bound(8.0), Operation::Insert, CONNECTIONS_BOUND, options, &relaxed, &peer)?;
+    let row = in_turns(
+        name,
+        Bound(8.0),
+        TableOperation::Insert,
+        CONNECTIONS_BOUND,
+        options,
+        &relaxed,
+        &peer,
+    )?;
     report.rows.push(row);
     drop(relaxed);
     growth(options, &ours, &mut report)?;
     drop(ours);
-    // What it was given so far is small against what it is given now.
+    // The entities that it has so far are few against those that follow.
     let (few, many) = (options.entities_few, options.entities);
     report.entities_peer = requests::fill(&peer, FILLED, few, many)?;
     report.memory_full.peer = peer.memory()?;
     Ok(report)
 }
 
-/// What the issue of this front asks for, as a multiple of the emulator's.
-fn bound(operation: Operation, connections: usize) -> Bound {
+/// What is asked of this front, as a multiple of the emulator's.
+fn bound(operation: TableOperation, connections: usize) -> Bound {
     let least = match (operation, connections) {
-        (Operation::Insert | Operation::Merge, 16) => 4.0,
-        (Operation::Insert | Operation::Merge, 64) => 6.0,
-        (Operation::Transaction | Operation::Get, 16) => 8.0,
-        (Operation::QueryPartition, 16) => 15.0,
+        (TableOperation::Insert | TableOperation::Merge, 16) => 4.0,
+        (TableOperation::Insert | TableOperation::Merge, 64) => 6.0,
+        (TableOperation::Transaction | TableOperation::Get, 16) => 8.0,
+        (TableOperation::QueryPartition, 16) => 15.0,
         _ => 0.0,
     };
     Bound(least)
@@ -95,11 +102,11 @@ fn cold_starts(options: &Options, report: &mut Report) -> Result {
     Ok(())
 }
 
-/// The emulator first, ours right after it, so that whatever else the machine does hits both.
+/// The emulator first, ours right after it, so that other load on the machine affects both.
 fn in_turns(
     name: String,
     bound: Bound,
-    operation: Operation,
+    operation: TableOperation,
     connections: usize,
     options: &Options,
     ours: &Server,
@@ -107,32 +114,31 @@ fn in_turns(
 ) -> Result<Row> {
     let theirs = measure(operation, connections, options, peer)?;
     let figure = measure(operation, connections, options, ours)?;
-    let row = Row { name, bound, ours: figure, peer: theirs };
-    eprintln!("{row}");
-    Ok(row)
+    Ok(Row::measured(name, bound, figure, theirs))
 }
 
 fn measure(
-    operation: Operation,
+    operation: TableOperation,
     connections: usize,
     options: &Options,
     server: &Server,
 ) -> Result<Figure> {
     let table = match operation {
-        Operation::Insert | Operation::Transaction => {
+        TableOperation::Insert | TableOperation::Transaction => {
             // A new one for each figure: what was inserted before must not weigh on it.
-            let table = requests::new_table();
+            let table = format!("empty{}", nonce());
             requests::create(server, &table)?;
             table
         }
-        Operation::Merge => MERGED.to_owned(),
-        Operation::Get | Operation::QueryPartition | Operation::FilteredScan | Operation::Bare => {
-            FILLED.to_owned()
-        }
+        TableOperation::Merge => MERGED.to_owned(),
+        TableOperation::Get
+        | TableOperation::QueryPartition
+        | TableOperation::FilteredScan
+        | TableOperation::Bare => FILLED.to_owned(),
     };
     server.settle();
     load::run(server, connections, options.time, || {
-        TableRequests::new(operation, &table, options.entities_few)
+        Ok(TableRequests::new(operation, &table, options.entities_few))
     })
 }
 
@@ -151,7 +157,7 @@ fn growth(options: &Options, few: &Server, report: &mut Report) -> Result {
     fill(&many, FILLED, options.entities)?;
     many.settle();
     report.memory_full.ours = many.memory()?;
-    for operation in [Operation::Insert, Operation::Get, Operation::QueryPartition] {
+    for operation in [TableOperation::Insert, TableOperation::Get, TableOperation::QueryPartition] {
         let (mut small, mut large) = (Vec::new(), Vec::new());
         for _ in 0..GROWTH_ROUNDS {
             for (server, entities, figures) in
@@ -159,7 +165,7 @@ fn growth(options: &Options, few: &Server, report: &mut Report) -> Result {
             {
                 server.settle();
                 figures.push(load::run(server, CONNECTIONS_BOUND, options.time, || {
-                    TableRequests::new(operation, FILLED, entities)
+                    Ok(TableRequests::new(operation, FILLED, entities))
                 })?);
             }
         }

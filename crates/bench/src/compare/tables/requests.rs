@@ -1,24 +1,24 @@
 //! The requests of each operation, as the SDKs send them.
 
 use std::fmt::Write;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lazuli_trial::client::ACCOUNT;
+use lazuli_env::mix;
+use lazuli_http::client::blocking::date_now;
+use lazuli_trial::client::{ACCOUNT, Client, signature};
 
 use super::entity::{self, ENTITIES_PER_PARTITION};
 use crate::compare::Result;
-use crate::compare::connection::{Answer, Connection};
-use crate::compare::load::Requests;
+use crate::compare::connection::Answer;
+use crate::compare::load::{Requests, nonce, send_all};
 use crate::compare::server::Server;
-use crate::compare::signature::Signer;
 
 const TRANSACTION_ENTITIES: u64 = 100;
 /// Inserts are spread over so many partitions.
 const INSERT_PARTITIONS: u64 = 64;
 /// One entity in so many is found by a filtered scan.
 const SCAN_SHARE: u64 = 1_000;
-const FILL_CONNECTIONS: u64 = 4;
+const FILL_CONNECTIONS: usize = 4;
 /// How long filling may take: the emulator gets slower with every entity.
 const FILL_WAIT: Duration = Duration::from_secs(240);
 
@@ -26,7 +26,7 @@ const BOUNDARY: &str = "batch_7a1b";
 const CHANGES: &str = "changeset_7a1b";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operation {
+pub(super) enum TableOperation {
     Insert,
     Get,
     Merge,
@@ -40,7 +40,7 @@ pub(super) enum Operation {
     Bare,
 }
 
-impl Operation {
+impl TableOperation {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Insert => "insert",
@@ -56,42 +56,23 @@ impl Operation {
 
 /// What one connection sends.
 pub(super) struct TableRequests {
-    operation: Operation,
+    operation: TableOperation,
     table: String,
     entities: u64,
     /// Makes the keys of new entities unlike those of all other connections and runs.
     nonce: u64,
-    signer: Signer,
     text: String,
 }
 
-/// A number that was not given out before.
-fn nonce() -> u64 {
-    static NONCE: AtomicU64 = AtomicU64::new(0);
-    NONCE.fetch_add(1, Ordering::Relaxed)
-}
-
-/// The name of a table that there is not yet.
-pub(super) fn new_table() -> String {
-    format!("empty{}", nonce())
-}
-
 impl TableRequests {
-    pub(super) fn new(operation: Operation, table: &str, entities: u64) -> Result<Self> {
-        Ok(Self {
-            operation,
-            table: table.to_owned(),
-            entities,
-            nonce: nonce(),
-            signer: Signer::new()?,
-            text: String::new(),
-        })
+    pub(super) fn new(operation: TableOperation, table: &str, entities: u64) -> Self {
+        let (table, text) = (table.to_owned(), String::new());
+        Self { operation, table, entities, nonce: nonce(), text }
     }
 
     /// A number without order, below the number of entities.
     fn any(&self, turn: u64) -> u64 {
-        let mixed = (turn ^ self.nonce << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (mixed ^ mixed >> 32) % self.entities
+        mix(turn ^ self.nonce << 40) % self.entities
     }
 
     fn insert(&mut self, turn: u64, request: &mut Vec<u8>) {
@@ -100,14 +81,14 @@ impl TableRequests {
         self.text.clear();
         entity::write(&mut self.text, &partition, &row, turn);
         let path = format!("/{}", self.table);
-        head(&mut self.signer, request, "POST", &path, "", "application/json", self.text.len());
+        head(request, "POST", &path, "", "application/json", self.text.len());
         request.extend_from_slice(self.text.as_bytes());
     }
 
     fn merge(&mut self, turn: u64, request: &mut Vec<u8>) {
         let path = self.entity_path(turn);
         let body = format!("{{\"Count\":{turn}}}");
-        head(&mut self.signer, request, "PATCH", &path, "", "application/json", body.len());
+        head(request, "PATCH", &path, "", "application/json", body.len());
         // The head ends with an empty line, before which this goes.
         request.truncate(request.len() - 2);
         request.extend_from_slice(b"if-match: *\r\n\r\n");
@@ -122,35 +103,35 @@ impl TableRequests {
     fn query(&mut self, filter: &str, request: &mut Vec<u8>) {
         let path = format!("/{}()", self.table);
         let query = format!("?$filter={}", filter.replace(' ', "%20").replace('\'', "%27"));
-        head(&mut self.signer, request, "GET", &path, &query, "application/json", 0);
+        head(request, "GET", &path, &query, "application/json", 0);
     }
 }
 
 impl Requests for TableRequests {
     fn write(&mut self, turn: u64, request: &mut Vec<u8>) {
         match self.operation {
-            Operation::Bare => {
+            TableOperation::Bare => {
                 request.extend_from_slice(b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
             }
-            Operation::Insert => self.insert(turn, request),
-            Operation::Merge => self.merge(turn, request),
-            Operation::Get => {
+            TableOperation::Insert => self.insert(turn, request),
+            TableOperation::Merge => self.merge(turn, request),
+            TableOperation::Get => {
                 let path = self.entity_path(turn);
-                head(&mut self.signer, request, "GET", &path, "", "application/json", 0);
+                head(request, "GET", &path, "", "application/json", 0);
             }
-            Operation::QueryPartition => {
+            TableOperation::QueryPartition => {
                 let partition = entity::partition(self.any(turn) / ENTITIES_PER_PARTITION);
                 self.query(&format!("PartitionKey eq '{partition}'"), request);
             }
-            Operation::FilteredScan => {
+            TableOperation::FilteredScan => {
                 let count = self.any(turn) % SCAN_SHARE;
                 self.query(&format!("Count eq {count}"), request);
             }
-            Operation::Transaction => {
+            TableOperation::Transaction => {
                 let partition = format!("t{:06}-{turn:08}", self.nonce);
                 let rows =
                     (0..TRANSACTION_ENTITIES).map(|n| (partition.clone(), format!("r{n:06}"), n));
-                transaction(&mut self.signer, &self.table, &mut self.text, rows, request);
+                transaction(&self.table, &mut self.text, rows, request);
             }
         }
     }
@@ -158,25 +139,24 @@ impl Requests for TableRequests {
     fn is_expected(&mut self, answer: &Answer<'_>) -> bool {
         let Answer { status, body, .. } = *answer;
         match self.operation {
-            Operation::Bare => status >= 400,
-            Operation::Insert | Operation::Merge => status == 204,
-            Operation::Get | Operation::FilteredScan => status == 200,
+            TableOperation::Bare => status >= 400,
+            TableOperation::Insert | TableOperation::Merge => status == 204,
+            TableOperation::Get | TableOperation::FilteredScan => status == 200,
             // A page that lacks entities would be quick for the wrong reason.
-            Operation::QueryPartition => {
+            TableOperation::QueryPartition => {
                 status == 200 && body.len() > 100 * ENTITIES_PER_PARTITION as usize
             }
-            Operation::Transaction => status == 202 && has_succeeded(body),
+            TableOperation::Transaction => status == 202 && has_succeeded(body),
         }
     }
 }
 
-/// The answer to a transaction is 202 whatever became of it; the parts say more, and a failure is the only part.
+/// The answer to a transaction is always 202; its parts have the outcomes, and a failure is the only part.
 fn has_succeeded(body: &[u8]) -> bool {
     body.windows(12).filter(|word| word == b"HTTP/1.1 204").count() == TRANSACTION_ENTITIES as usize
 }
 
 fn head(
-    signer: &mut Signer,
     request: &mut Vec<u8>,
     method: &str,
     path: &str,
@@ -185,7 +165,8 @@ fn head(
     length: usize,
 ) {
     let path = format!("/{ACCOUNT}{path}");
-    let (date, signature) = signer.sign(&path);
+    let date = date_now();
+    let signature = signature(&format!("{date}\n/{ACCOUNT}{path}"));
     let head = format!(
         "{method} {path}{query} HTTP/1.1\r\nhost: 127.0.0.1\r\nx-ms-date: {date}\r\n\
          x-ms-version: 2019-02-02\r\nauthorization: SharedKeyLite {ACCOUNT}:{signature}\r\n\
@@ -197,7 +178,6 @@ fn head(
 
 /// A transaction of inserts.
 fn transaction(
-    signer: &mut Signer,
     table: &str,
     body: &mut String,
     entities: impl Iterator<Item = (String, String, u64)>,
@@ -220,61 +200,30 @@ fn transaction(
     }
     let _ = write!(body, "--{CHANGES}--\r\n--{BOUNDARY}--\r\n");
     let content = format!("multipart/mixed; boundary={BOUNDARY}");
-    head(signer, request, "POST", "/$batch", "", &content, body.len());
+    head(request, "POST", "/$batch", "", &content, body.len());
     request.extend_from_slice(body.as_bytes());
 }
 
 /// Creates a table.
 pub(super) fn create(server: &Server, table: &str) -> Result {
-    let body = format!("{{\"TableName\":\"{table}\"}}");
-    let mut request = Vec::new();
-    head(&mut Signer::new()?, &mut request, "POST", "/Tables", "", "application/json", body.len());
-    request.extend_from_slice(body.as_bytes());
-    block_on(async {
-        let mut connection = Connection::open(server.address).await?;
-        match connection.exchange(&request).await? {
-            (201 | 204, _) => Ok(()),
-            (status, body) => Err(format!("create: {status} {}", String::from_utf8_lossy(body))),
-        }
-    })
+    Client::connect(server.address)?.create_table(table)
 }
 
 /// Fills a table that has `from` entities up to `to`. Says how many it has when that is done or takes too long.
 pub(super) fn fill(server: &Server, table: &str, from: u64, to: u64) -> Result<u64> {
-    let next = AtomicU64::new(from);
-    let end = Instant::now() + FILL_WAIT;
-    let write = async || {
-        let mut connection = Connection::open(server.address).await?;
-        let mut signer = Signer::new()?;
+    let table = table.to_owned();
+    let request = move |number: u64| {
+        let first = from + number * TRANSACTION_ENTITIES;
+        let entities = (first..first + TRANSACTION_ENTITIES).map(|number| {
+            let (partition, row) = entity::keys(number);
+            (partition, row, number)
+        });
         let (mut request, mut body) = (Vec::new(), String::new());
-        while Instant::now() < end {
-            let first = next.fetch_add(TRANSACTION_ENTITIES, Ordering::Relaxed);
-            if first >= to {
-                break;
-            }
-            request.clear();
-            let entities = (first..first + TRANSACTION_ENTITIES).map(|number| {
-                let (partition, row) = entity::keys(number);
-                (partition, row, number)
-            });
-            transaction(&mut signer, table, &mut body, entities, &mut request);
-            let (status, answer) = connection.exchange(&request).await?;
-            if status != 202 || !has_succeeded(answer) {
-                return Err(format!("fill: {status} {}", String::from_utf8_lossy(answer)));
-            }
-        }
-        Ok(())
+        transaction(&table, &mut body, entities, &mut request);
+        request
     };
-    block_on(async {
-        let writers: [_; FILL_CONNECTIONS as usize] = std::array::from_fn(|_| write());
-        let [a, b, c, d] = writers;
-        let (a, b, c, d) = tokio::join!(a, b, c, d);
-        a.and(b).and(c).and(d)
-    })?;
-    Ok(next.into_inner().min(to))
-}
-
-fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| error.to_string())?.block_on(future)
+    let count = (to - from).div_ceil(TRANSACTION_ENTITIES);
+    let is_expected = |status, body: &[u8]| status == 202 && has_succeeded(body);
+    let done = send_all(server, count, FILL_CONNECTIONS, FILL_WAIT, request, is_expected)?;
+    Ok((from + done * TRANSACTION_ENTITIES).min(to))
 }

@@ -33,12 +33,11 @@ impl Restore {
     /// Figures that say that they are no more than estimates, with the number behind which the clock goes on.
     async fn forget_figures(&self, at: usize) -> Result<()> {
         let (shard, id) = (&self.shards[at], self.taken.partitions[at].id);
-        let row = shard.store.snapshot().get(&Counts::key(id)).await?;
-        let mut counts = row.map(Counts::decode).transpose()?.unwrap_or_default();
-        counts.exact = false;
-        counts.last_lsn = counts.last_lsn.max(shard.lsns.latest()).max(self.head.lsn);
-        shard.lsns.push_past(counts.last_lsn);
         let txn = shard.store.begin(vec![self.guard(at)]).await?;
+        let mut counts = Counts::read(&*txn, id).await?.unwrap_or_default();
+        (counts.exact, counts.estimated) = (false, true);
+        counts.last_lsn = counts.last_lsn.max(self.head.lsn);
+        shard.lsns.push_past(counts.last_lsn);
         txn.commit(vec![Write::Put(Counts::key(id), counts.encode())]).await
     }
 
@@ -52,7 +51,7 @@ impl Restore {
     ) -> Result<()> {
         let mut keys = keys_of(self.container.id, space, inside);
         loop {
-            // While the guard stands nobody else writes here, so what is read is what there is.
+            // While the guard exists only this restore writes here.
             let txn = self.shards[at].store.begin(vec![self.guard(at)]).await?;
             let page = txn.scan(&keys, Direction::Forward, PAGE).await?;
             let Some((last, _)) = page.items.last() else { return Ok(()) };

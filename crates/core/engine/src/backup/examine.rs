@@ -25,7 +25,7 @@ pub struct BackupExaminer {
 }
 
 impl Engine {
-    /// Somebody who looks through the parts of a backup with this head.
+    /// An examiner of the parts of a backup with this head.
     pub fn examiner(&self, head: &BackupHead) -> BackupExaminer {
         BackupExaminer {
             filed: self.filed.get(&head.container.schema),

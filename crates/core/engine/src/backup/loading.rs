@@ -155,7 +155,7 @@ impl Restore {
     }
 }
 
-/// A guard that is gone means that somebody else restores these routes now, or that they are gone.
+/// A guard that is gone means that another restore has taken these routes, or that they are gone.
 fn overtaken(error: Error) -> Error {
     match error.is_moved() {
         true => Error::precondition("restore-overtaken", "another restore has taken these routes"),

@@ -2,7 +2,7 @@
 //! (`docs/decisions/0072-backups.md`; `docs/formats/backup.md` draws the bytes).
 //!
 //! `taking` writes the stream from one snapshot, `parser` reads it and refuses whatever is damaged, `restore` brings it
-//! into partitions that nobody sees meanwhile. Files, requests and whoever asks are above this.
+//! into partitions that are offline meanwhile. Files and requests are handled above this.
 
 mod clearing;
 mod examine;
@@ -27,7 +27,17 @@ pub(crate) use filed::FiledShapes;
 
 use lazuli_store::Error;
 
-/// What is not as a backup must be. Whoever brings it is to bring another one.
+lazuli_store::reasons! {
+    /// Why a backup cannot be restored.
+    pub enum BackupReason {
+        /// There are items where the backup is to go.
+        RoutesNotEmpty = "routes-not-empty",
+        Damaged = "backup-damaged",
+        Truncated = "backup-truncated",
+    }
+}
+
+/// The backup is damaged: the caller needs another one.
 fn damaged(what: impl std::fmt::Display) -> Error {
-    Error::invalid("backup-damaged", format!("the backup is damaged: {what}"))
+    Error::invalid(BackupReason::Damaged, format!("the backup is damaged: {what}"))
 }

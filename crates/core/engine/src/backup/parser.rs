@@ -7,11 +7,11 @@ use lazuli_store::blocks::BlockFile;
 use lazuli_store::crc64::{Crc64, crc64};
 use lazuli_store::{Error, Result};
 
-use super::damaged;
 use super::format::{
     BACKUP_FORMAT, BackupHead, BackupRow, BackupTotals, FRAME_HEAD_BYTES, FRAME_SUM_BYTES,
     FileHead, FrameKind, MAGIC, PREAMBLE_BYTES, read_file, read_foot, read_head, read_rows,
 };
+use super::{BackupReason, damaged};
 use crate::changes;
 use crate::item::Item;
 
@@ -107,7 +107,7 @@ impl BackupParser {
     pub fn finish(&self) -> Result<BackupTotals> {
         if self.stage != Stage::Ended {
             let message = "the backup ends before its end: it was cut short";
-            return Err(Error::invalid("backup-truncated", message));
+            return Err(Error::invalid(BackupReason::Truncated, message));
         }
         Ok(self.totals)
     }

@@ -1,10 +1,11 @@
-//! Restoring a backup into partitions that nobody sees meanwhile.
+//! Restoring a backup into partitions that are offline meanwhile.
 //!
 //! The partitions that hold the backup's routes are taken offline and locked, what they hold of these routes is deleted,
 //! the backup is loaded and read back, and only then are they online again. Whatever stops it in between leaves them
 //! offline, for the next restore to take over. Everything is written under the guard of the partition's epoch, so that a
 //! restore which was overtaken cannot write into what another one has brought.
 
+use super::BackupReason;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -118,7 +119,7 @@ impl Engine {
             writing: None,
             progress: RestoreProgress::default(),
         };
-        // Somebody may have written until this very moment.
+        // Clients may have written until this moment.
         if !target.replace && restore.took_any().await? {
             restore.end(restore.taken.states.clone()).await?;
             return Err(not_empty(&restore.container));
@@ -213,10 +214,9 @@ impl Restore {
 
 async fn holds_any(shard: &LiveShard, partition: &Partition, routes: &KeyRange) -> Result<bool> {
     let inside = partition.routes.intersect(routes);
-    let snapshot = shard.store.snapshot();
     for space in Space::KEY_ORDERED {
         let keys = keys_of(partition.container, *space, &inside);
-        let page = snapshot.scan(&keys, Direction::Forward, PageLimit::items(1)).await?;
+        let page = shard.store.scan(&keys, Direction::Forward, PageLimit::items(1)).await?;
         if !page.items.is_empty() {
             return Ok(true);
         }
@@ -244,5 +244,5 @@ fn check_alike(was: &Container, is: &Container) -> Result<()> {
 
 fn not_empty(container: &Container) -> Error {
     let message = format!("container {} has items among the routes of the backup", container.name);
-    Error::precondition("routes-not-empty", message)
+    Error::precondition(BackupReason::RoutesNotEmpty, message)
 }

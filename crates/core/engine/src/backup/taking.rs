@@ -1,7 +1,7 @@
 //! Taking a backup: one snapshot of a partition, written as it is asked for.
 //!
 //! Rows come shardlet by shardlet, so that the files of a shardlet can stand right before the rows that name them, and
-//! nobody has to remember more than one shardlet's files at once.
+//! only one shardlet's files are remembered at once.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use bytes::{Bytes, BytesMut};
 use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
 use lazuli_shardmap::local::LocalMap;
 use lazuli_shardmap::manager::is_restore;
-use lazuli_shardmap::{Container, PartitionId};
+use lazuli_shardmap::{Container, MapReason, PartitionId};
 use lazuli_store::blocks::{BlockFile, BlockId, BlockReader};
 use lazuli_store::crc64::Crc64;
-use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result, after_key};
+use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Reads, Result, after_key};
 
 use super::filed::{Filed, Hold};
 use super::format::{
@@ -23,6 +23,7 @@ use super::format::{
 use crate::engine::Engine;
 use crate::garbage::is_by_time_in;
 use crate::item::{Item, keys_of};
+use crate::stats::Counts;
 
 /// What is read of one space at once. There is one such page for each space that has rows.
 const PAGE: PageLimit = PageLimit { items: 1_024, bytes: 256 * 1024 };
@@ -72,17 +73,18 @@ impl Engine {
         let shard = self.shards.get(partition.shard)?;
         let filed = self.filed.get(&container.schema);
         let hold = filed.as_ref().map(|filed| filed.hold(&partition.routes));
-        let (reader, lsn) = {
-            // While this is held no batch of the partition has a number and is not in the store yet.
-            let live = shard.partition(id);
-            let _turn = live.lane.turn.lock().await;
-            (shard.store.snapshot(), shard.lsns.latest())
-        };
         let guard = LocalMap::partition_guard(id, partition.epoch);
-        if reader.get(&guard).await?.is_none() {
-            let message = format!("partition {id} has changed at this moment: try again");
-            return Err(Error::unavailable("partition-changed", message));
-        }
+        let reader = match shard.store.snapshot(&[guard], Reads::Long).await {
+            Err(error) if error.is_moved() => {
+                let message = format!("partition {id} has changed at this moment: try again");
+                return Err(Error::unavailable(MapReason::PartitionChanged, message));
+            }
+            reader => reader?,
+        };
+        let counts = Counts::read(&*reader, id).await?;
+        // Figures of a former version may lack the number.
+        let lsn = counts.and_then(|counts| counts.settled());
+        let lsn = lsn.unwrap_or_else(|| shard.lsns.latest());
         let taken_ms = self.env.clock.now_ms();
         let head = BackupHead { container, partition: id, routes: partition.routes, lsn, taken_ms };
         Ok(Backup::new(head, reader, filed, hold))

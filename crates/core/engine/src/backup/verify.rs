@@ -3,7 +3,7 @@
 use lazuli_shardmap::PartitionState;
 use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
 use lazuli_store::crc64::Crc64;
-use lazuli_store::{Direction, Error, PageLimit, Result, Write, after_key};
+use lazuli_store::{Direction, Error, Newest, PageLimit, Reader, Result, Write, after_key};
 
 use super::restore::{Restore, RestoreProgress};
 use crate::item::keys_of;
@@ -41,12 +41,13 @@ impl Restore {
     /// Counts all that a partition holds, which may be more than the routes of the backup.
     async fn read_back(&self, at: usize) -> Result<Delta> {
         let partition = &self.taken.partitions[at];
-        let snapshot = self.shards[at].store.snapshot();
+        // The partition is offline as long as the guard exists, so all pages show one state.
+        let pages = Newest::guarded(&*self.shards[at].store, vec![self.guard(at)]);
         let (mut found, mut total) = (Sums::default(), Delta::default());
         for space in Space::KEY_ORDERED {
             let mut keys = keys_of(self.container.id, *space, &partition.routes);
             loop {
-                let page = snapshot.scan(&keys, Direction::Forward, PageLimit::MAX).await?;
+                let page = pages.scan(&keys, Direction::Forward, PageLimit::MAX).await?;
                 for (key, value) in &page.items {
                     total.put(self.shards[at].settings.outside.weigh(key, value));
                     if self.head.routes.contains(&key[PREFIX_BYTES..]) {
@@ -68,11 +69,12 @@ impl Restore {
 
     async fn write_figures(&self, at: usize, counted: Delta) -> Result<()> {
         let (shard, id) = (&self.shards[at], self.taken.partitions[at].id);
-        let last_lsn = shard.lsns.latest().max(self.head.lsn);
+        let txn = shard.store.begin(vec![self.guard(at)]).await?;
+        let before = Counts::read(&*txn, id).await?.unwrap_or_default();
+        let last_lsn = before.last_lsn.max(self.head.lsn);
         shard.lsns.push_past(last_lsn);
         let mut counts = Counts { exact: true, last_lsn, ..Counts::default() };
-        counts.apply(counted);
-        let txn = shard.store.begin(vec![self.guard(at)]).await?;
+        counted.add_to(&mut counts);
         txn.commit(vec![Write::Put(Counts::key(id), counts.encode())]).await
     }
 }

@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use bytes::Bytes;
 use lazuli_shardmap::Container;
 use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
-use lazuli_store::{Direction, KeyRange, PageLimit, Reader, Result, Store, after_key};
+use lazuli_store::{Direction, KeyRange, Newest, PageLimit, Reader, Result, Store, after_key};
 
 use super::unit;
 use crate::hot::HotKey;
@@ -38,7 +38,7 @@ const REST_MIN: f64 = 0.01;
 /// Where a middle is looked for.
 pub(super) struct Ground<'a> {
     store: &'a dyn Store,
-    reader: Box<dyn Reader>,
+    reader: Newest<'a>,
     container: &'a Container,
     routes: &'a KeyRange,
     outside: &'a Outside,
@@ -78,7 +78,7 @@ impl<'a> Ground<'a> {
         routes: &'a KeyRange,
         outside: &'a Outside,
     ) -> Self {
-        Self { store, reader: store.snapshot(), container, routes, outside }
+        Self { store, reader: Newest::of(store), container, routes, outside }
     }
 
     /// Where to cut so that both sides get about half; none if there is nothing to cut between.
@@ -89,7 +89,7 @@ impl<'a> Ground<'a> {
         walk_max: PageLimit,
     ) -> Result<Option<Bytes>> {
         let heat = Heat::new(hot, requests);
-        let is_outside = self.outside.is_in(&*self.reader, self.container.id, self.routes).await?;
+        let is_outside = self.outside.is_in(&self.reader, self.container.id, self.routes).await?;
         match self.walk(if is_outside { NO_LIMIT } else { walk_max }).await? {
             Some(units) => Ok(nearest(&units.bytes, &heat)),
             None => self.bisect(&heat).await,

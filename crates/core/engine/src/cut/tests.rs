@@ -9,7 +9,7 @@ use lazuli_shardmap::layout::Space;
 use lazuli_shardmap::route::virtual_shards;
 use lazuli_shardmap::{Container, ContainerId, MapKind, Policies};
 use lazuli_store::mem::MemStore;
-use lazuli_store::{Direction, Dropped, KeyRange, PageLimit, Reader, Result, Store, Txn};
+use lazuli_store::{Direction, KeyRange, PageLimit, Reader, Reads, Result, Store, Txn};
 
 use super::middle::{Ground, WALK_MAX};
 use super::unit;
@@ -208,20 +208,16 @@ async fn the_middle_of_very_many_shardlets_counts_what_lies_outside_of_the_store
 struct Guessing(MemStore);
 
 impl Store for Guessing {
-    fn snapshot(&self) -> Box<dyn Reader> {
-        self.0.snapshot()
+    fn snapshot<'a>(
+        &'a self,
+        guards: &'a [Bytes],
+        reads: Reads,
+    ) -> BoxFuture<'a, Result<Box<dyn Reader>>> {
+        self.0.snapshot(guards, reads)
     }
 
     fn begin(&self, guards: Vec<Bytes>) -> BoxFuture<'_, Result<Box<dyn Txn>>> {
         self.0.begin(guards)
-    }
-
-    fn ingest(
-        &self,
-        guards: Vec<Bytes>,
-        items: Vec<lazuli_store::Item>,
-    ) -> BoxFuture<'_, Result<()>> {
-        self.0.ingest(guards, items)
     }
 
     fn delete_range<'a>(
@@ -232,14 +228,6 @@ impl Store for Guessing {
         self.0.delete_range(range, most)
     }
 
-    fn drop_range<'a>(
-        &'a self,
-        guards: Vec<Bytes>,
-        range: &'a KeyRange,
-    ) -> BoxFuture<'a, Result<Dropped>> {
-        self.0.drop_range(guards, range)
-    }
-
     fn size<'a>(&'a self, range: &'a KeyRange) -> BoxFuture<'a, Result<u64>> {
         Box::pin(async move {
             let mut items = 0;
@@ -248,7 +236,7 @@ impl Store for Guessing {
                 Ok(std::ops::ControlFlow::Continue(()))
             };
             let all = PageLimit { items: usize::MAX, bytes: usize::MAX };
-            self.snapshot().walk(range, Direction::Forward, all, &mut count).await?;
+            self.walk(range, Direction::Forward, all, &mut count).await?;
             Ok(items)
         })
     }

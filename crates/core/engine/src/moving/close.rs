@@ -8,7 +8,7 @@ use lazuli_shardmap::catalog::{Expected, kinds};
 use lazuli_shardmap::layout::Space;
 use lazuli_shardmap::local::LocalMap;
 use lazuli_shardmap::record::{decode, encode};
-use lazuli_shardmap::{Garbage, Move, MoveStage, ShardId};
+use lazuli_shardmap::{Garbage, MapReason, Move, MoveStage, ShardId};
 use lazuli_store::{Error, KeyRange, Result};
 
 use super::status::{self, Finished, MoveStatus, Outcome, Phase};
@@ -82,6 +82,7 @@ impl Engine {
     /// that changes meanwhile refuses, and all is tried again.
     async fn forget_written_down(&self, moving: &Move) -> Result<()> {
         let Ok(shard) = self.shards.get(moving.source) else { return Ok(()) };
+        shard.local.refresh().await?;
         for partition in shard.local.partitions()? {
             let is_other = partition.container != moving.container || partition.state.is_moving();
             let routes = partition.routes.intersect(&moving.routes);
@@ -119,7 +120,8 @@ impl Engine {
     pub async fn move_finished(&self, number: u64) -> Result<Finished> {
         let catalog = self.manager.catalog();
         let found = catalog.get_record(kinds::MOVE_FINISHED, &number.to_be_bytes()).await?;
-        let missing = || Error::not_found("move-not-found", format!("there is no move {number}"));
+        let missing =
+            || Error::not_found(MapReason::MoveNotFound, format!("there is no move {number}"));
         decode(found.ok_or_else(missing)?.value)
     }
 }

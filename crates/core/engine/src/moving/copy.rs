@@ -13,7 +13,9 @@ use bytes::Bytes;
 use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
 use lazuli_shardmap::local::LocalMap;
 use lazuli_shardmap::{Container, Move};
-use lazuli_store::{Direction, KeyRange, Loading, PageLimit, Result, Store, Write, after_key};
+use lazuli_store::{
+    Direction, KeyRange, Loading, Newest, PageLimit, Result, Store, Write, after_key,
+};
 
 use super::mover::{Mover, refused};
 use super::status;
@@ -128,10 +130,10 @@ impl Mover<'_> {
     /// Fails with `move-differs` unless the target holds what was sent to it.
     async fn read_back(&self, sent: Option<&Sent>) -> Result<()> {
         let Some(sent) = sent else { return Ok(()) };
-        let target = self.target.store.snapshot();
+        let target = Newest::of(&*self.target.store);
         let mut found = Sum::default();
         for keys in &sent.covered {
-            found.add_all(&*target, keys.clone(), &*self.engine.env.spawn).await?;
+            found.add_all(&target, keys.clone(), &*self.engine.env.spawn).await?;
         }
         if found != sent.sum {
             let (shard, ours, theirs) = (self.moving.target, found.items, sent.sum.items);
@@ -196,11 +198,11 @@ impl Mover<'_> {
     /// by then items may be gone, or expire at other times.
     async fn clear_ahead(&mut self) -> Result<()> {
         let container = self.engine.router.container(self.moving.container).await?;
-        let target = self.target.store.snapshot();
+        let target = self.target.clone();
         for keys in self.key_ordered() {
             let mut keys = self.beyond_what_is_copied(keys);
             while !keys.is_empty() {
-                let page = target.scan(&keys, Direction::Forward, PAGE).await?;
+                let page = target.store.scan(&keys, Direction::Forward, PAGE).await?;
                 let Some((last, _)) = page.items.last() else { break };
                 keys.start = after_key(last);
                 let mut writes = Vec::with_capacity(page.items.len());
@@ -253,7 +255,7 @@ impl Mover<'_> {
                 Ok(ControlFlow::Continue(()))
             };
             let source = &self.source.store;
-            let more = source.snapshot().walk(keys, Direction::Forward, PAGE, &mut visit).await?;
+            let more = source.walk(keys, Direction::Forward, PAGE, &mut visit).await?;
             if let Some(last) = last {
                 keys.start = after_key(&last);
                 sent.last = last;

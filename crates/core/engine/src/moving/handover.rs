@@ -1,8 +1,7 @@
-//! Handing over what the partition holds as the source keeps it, where source and target can do that.
+//! Handing over: where both stores can, the target adopts what the source holds without reading its rows.
 //!
-//! Nobody goes through the rows on the way. So the target's are gone through once they are there: they are counted as
-//! what the target was given, and those that expire get their row in the expiry space. Whatever changes on the source
-//! from the beginning of the move on is written down, as for a copy, and the passes bring it over.
+//! The target's rows are then read once: they are counted, and those that expire get their row in the expiry space. Writes
+//! on the source since the beginning of the move are recorded, as for a copy, and the passes bring them over.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
@@ -37,9 +36,11 @@ struct Found {
 impl Mover<'_> {
     /// Has the target take over all that the source holds in key-ordered spaces, if they can.
     pub(super) async fn hand_over(&mut self) -> Result<()> {
+        let target = self.target.clone();
+        let Some(handover) = target.store.handover() else { return Ok(()) };
         let Some(parcel) = self.pack().await? else { return Ok(()) };
         let guard = LocalMap::arrival_guard(self.moving.number, self.moving.epoch);
-        if self.target.store.unpack(vec![guard], parcel).await.map_err(refused)? {
+        if handover.unpack(vec![guard], parcel).await.map_err(refused)? {
             self.engine.env.points.reach("move", "handed over").await;
             self.progress.is_handed_over = true;
             self.write(vec![]).await?;
@@ -49,9 +50,10 @@ impl Mover<'_> {
     }
 
     async fn pack(&self) -> Result<Option<Parcel>> {
+        let Some(handover) = self.source.store.handover() else { return Ok(None) };
         let ranges = self.key_ordered();
         for _ in 0..ASKS_MAX {
-            match self.source.store.pack(&ranges).await? {
+            match handover.pack(&ranges).await? {
                 Packed::Parcel(parcel) => return Ok(Some(parcel)),
                 Packed::Nothing => return Ok(None),
                 Packed::NotNow => self.engine.env.clock.sleep(ASK_REST).await,
@@ -98,8 +100,7 @@ impl Mover<'_> {
             self.engine.env.spawn.give_way();
             Ok(ControlFlow::Continue(()))
         };
-        let target = self.target.store.snapshot();
-        target.walk(keys, Direction::Forward, PAGE, &mut visit).await
+        self.target.store.walk(keys, Direction::Forward, PAGE, &mut visit).await
     }
 
     async fn note_found(&mut self, found: Found) -> Result<()> {

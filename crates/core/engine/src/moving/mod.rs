@@ -19,8 +19,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use lazuli_env::BoxFuture;
+use lazuli_shardmap::catalog::Work;
 use lazuli_shardmap::manager::{Known, NewMove};
-use lazuli_shardmap::{Move, MoveStage, PartitionId, ShardId};
+use lazuli_shardmap::{MapReason, Move, MoveStage, PartitionId, ShardId};
 use lazuli_store::{Error, Result};
 use tokio::sync::Notify;
 
@@ -33,7 +34,7 @@ pub use status::{Finished, MoveStats, MoveStatus, Outcome, Phase};
 /// How a move stands, shared by who leads it and who asks.
 type Status = Arc<Mutex<MoveStatus>>;
 
-/// How long an engine leaves a move alone that another one has taken. A move that nobody leads is not left for ever.
+/// How long an engine leaves a move alone that another one has taken. Then it looks again, so that a move without a leader is found.
 const LOST_FOR: Duration = Duration::from_secs(5);
 
 /// How a partition is to be moved.
@@ -178,7 +179,8 @@ impl Engine {
     /// How a move stands that is not over.
     pub async fn move_status(&self, number: u64) -> Result<MoveStatus> {
         let found = self.move_statuses().await?;
-        let missing = || Error::not_found("move-not-found", format!("there is no move {number}"));
+        let missing =
+            || Error::not_found(MapReason::MoveNotFound, format!("there is no move {number}"));
         found.into_iter().find(|status| status.moving.number == number).ok_or_else(missing)
     }
 
@@ -211,6 +213,9 @@ impl Engine {
 
     async fn moves_to_lead(&self) -> Result<Vec<(Move, Status)>> {
         let mut found = Vec::new();
+        if !self.may(Work::Moves) {
+            return Ok(found);
+        }
         for moving in self.manager.catalog().moves().await? {
             if self.moves.known().led.len() >= self.settings.moves_at_once {
                 break;
@@ -243,7 +248,7 @@ impl Engine {
         let outcome = self.lead_on(moving, &status).await;
         drop(ended);
         match outcome {
-            Err(error) if error.code() == "move-taken" => {
+            Err(error) if error.is(MapReason::MoveTaken) || error.is(MapReason::LeaseLost) => {
                 let now = self.env.clock.uptime();
                 self.moves.known().lost.insert(number, now);
                 Ok(())
@@ -275,19 +280,20 @@ impl Engine {
     /// The move under an epoch of this engine's, with no fence standing.
     async fn take(&self, moving: Move) -> Result<Move> {
         let number = moving.number;
-        // An operation on it may be half done, whoever began it.
+        // An operation on it may be half done.
         self.manager.settle(moving.container).await?;
         // Writers have waited since another one led it, or since something failed. They go first, whether or not the
         // target answers.
         if moving.stage == MoveStage::Fenced {
             self.manager.reopen_move(number).await?;
         }
-        // What this engine has just begun nobody else has a hand in. After anything that failed it takes the move anew:
+        // No other engine leads a move that this one has just begun. After any failure it takes the move under a new epoch:
         // a commit whose answer never came must not come late.
         if self.moves.known().epochs.remove(&number) == Some(moving.epoch) {
             return Ok(moving);
         }
-        self.manager.take_move(number).await
+        let lease = self.leases.lease(Work::Moves, self.env.clock.uptime());
+        self.manager.take_move(number, lease).await
     }
 }
 

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use lazuli_shardmap::Move;
 use lazuli_shardmap::local::LocalMap;
-use lazuli_store::{Error, Result, Write};
+use lazuli_shardmap::{MapReason, Move};
+use lazuli_store::{Error, Newest, Result, Write};
 
 use super::pass::Pass;
 use super::status::{self, MoveStatus, Phase, Progress};
@@ -38,7 +38,7 @@ pub(super) struct Mover<'a> {
 enum Look {
     GoOn,
     Rest,
-    /// Somebody has called it off.
+    /// It was cancelled.
     Closed(Move),
 }
 
@@ -50,7 +50,7 @@ impl<'a> Mover<'a> {
     ) -> Result<Self> {
         let source = engine.shards.get(moving.source)?;
         let target = engine.shards.get(moving.target)?;
-        let row = target.store.snapshot().get(&LocalMap::progress_key(moving.number)).await?;
+        let row = target.store.get(&LocalMap::progress_key(moving.number)).await?;
         let progress = row.map(Progress::decode).transpose()?.unwrap_or_default();
         let (commit_time, vain_time) = (Duration::ZERO, Duration::ZERO);
         Ok(Self { engine, moving, source, target, progress, status, commit_time, vain_time })
@@ -88,7 +88,7 @@ impl<'a> Mover<'a> {
             let pass = self.pass(None).await?;
             if !self.progress.is_verified {
                 self.say(Phase::Verifying);
-                self.verify(&*pass.snapshot).await?;
+                self.verify(&pass).await?;
                 continue;
             }
             if self.predict(&pass).await? <= self.pause_limit()
@@ -99,7 +99,7 @@ impl<'a> Mover<'a> {
             // Writers that have just waited in vain, or would have to wait for too long, are let go for a while.
             self.engine.env.clock.sleep(breather).await;
             breather = (breather * 2).min(BREATHER_MAX);
-            // Where nobody writes, passes commit nothing: only this tells that commits are quick again.
+            // Without writes on the source, passes commit nothing: only this measures whether commits are quick again.
             self.write(vec![]).await?;
         }
     }
@@ -107,7 +107,7 @@ impl<'a> Mover<'a> {
     /// For how long writers would have to wait if the fence were set now.
     async fn predict(&mut self, pass: &Pass) -> Result<Duration> {
         if self.commit_time.is_zero() {
-            // Whoever takes over after the copy has committed nothing yet.
+            // A leader that takes over after the copy has committed nothing yet.
             self.write(vec![]).await?;
         }
         let judged = pass.time * 2 + self.commit_time * COMMITS_OF_A_PAUSE;
@@ -133,19 +133,20 @@ impl<'a> Mover<'a> {
     async fn look_at_row(&self) -> Result<Look> {
         let number = self.moving.number;
         let row = self.engine.manager.catalog().moving(number).await?;
-        let missing = || Error::not_found("move-not-found", format!("there is no move {number}"));
+        let missing =
+            || Error::not_found(MapReason::MoveNotFound, format!("there is no move {number}"));
         let row = row.ok_or_else(missing)?;
         if !row.is_open() {
             return Ok(Look::Closed(row));
         }
         if row.epoch != self.moving.epoch {
             let message = format!("another one leads move {number} now");
-            return Err(Error::precondition("move-taken", message));
+            return Err(Error::precondition(MapReason::MoveTaken, message));
         }
         Ok(if row.is_paused { Look::Rest } else { Look::GoOn })
     }
 
-    /// What it means that the target is not what it should be: damage, unless somebody else has written there since, who
+    /// What it means that the target is not what it should be: damage, unless another engine has written there since, which
     /// has taken the lead or cleans up. The catalog knows of them before they write.
     pub(super) async fn differs(&self, message: String) -> Error {
         match self.look_at_row().await {
@@ -165,7 +166,7 @@ impl<'a> Mover<'a> {
         let deadline = began + self.pause_limit();
         match self.bring_the_rest(deadline).await {
             Ok(true) => {}
-            // The fence must not stand while nobody knows how to go on.
+            // The fence must not stay while it is unclear how to go on.
             outcome => {
                 self.reopen().await?;
                 outcome?;
@@ -212,24 +213,29 @@ impl<'a> Mover<'a> {
 
     async fn bring_figures(&mut self) -> Result<()> {
         let id = self.moving.partition;
-        let row = self.source.store.snapshot().get(&Counts::key(id)).await?;
-        let mut counts = row.map(Counts::decode).transpose()?.unwrap_or_default();
+        let found = Counts::read(&Newest::of(&*self.source.store), id).await?;
+        let mut counts = found.unwrap_or_default();
         let held = self.progress.held;
         if counts.rows().is_some_and(|rows| rows != held) {
             let (theirs, ours) = (counts.items, held.items);
             let message = format!("the source has {theirs} items, {ours} were brought over");
+            // The next leader compares both sides in full, and has the source count.
+            self.progress.is_verified = false;
+            self.write(vec![]).await?;
             return Err(self.differs(message).await);
         }
         if !counts.exact {
             // The rows were counted on their way. What they stand for outside is counted later, if they may.
-            let (target, outside) = (self.target.store.snapshot(), &self.target.settings.outside);
+            let (target, outside) = (&*self.target.store, &self.target.settings.outside);
             let Move { container, routes, .. } = &self.moving;
             counts.outside = 0;
-            counts.exact = !outside.is_in(&*target, *container, routes).await?;
+            counts.exact = !outside.is_in(&Newest::of(target), *container, routes).await?;
+            counts.estimated = !counts.exact;
         }
         counts.items = held.items;
         counts.bytes = held.bytes.saturating_add(counts.outside);
-        counts.last_lsn = counts.last_lsn.max(self.source.lsns.latest());
+        // Without a number of its own, nothing was written in it by this version.
+        counts.last_lsn = counts.settled().unwrap_or_else(|| self.source.lsns.latest());
         self.write(vec![Write::Put(Counts::key(id), counts.encode())]).await?;
         self.target.lsns.push_past(counts.last_lsn);
         Ok(())
@@ -283,7 +289,7 @@ impl<'a> Mover<'a> {
 
     async fn expect_bytes(&self) {
         let key: Bytes = Counts::key(self.moving.partition);
-        if let Ok(Some(row)) = self.source.store.snapshot().get(&key).await
+        if let Ok(Some(row)) = self.source.store.get(&key).await
             && let Ok(counts) = Counts::decode(row)
         {
             // Block files stay where they are.
@@ -302,12 +308,13 @@ pub(super) fn refused(error: Error) -> Error {
 }
 
 fn taken() -> Error {
-    Error::precondition("move-taken", "another one leads this move now, or it is over")
+    Error::precondition(MapReason::MoveTaken, "another one leads this move now, or it is over")
 }
 
 fn is_lost(error: &Error) -> bool {
+    use MapReason::{ContainerNotFound, LockNotHeld, PartitionChanged, PartitionNotFound};
     matches!(
-        error.code(),
-        "partition-not-found" | "container-not-found" | "partition-changed" | "lock-not-held"
+        error.reason(),
+        Some(PartitionNotFound | ContainerNotFound | PartitionChanged | LockNotHeld)
     )
 }

@@ -17,7 +17,7 @@ pub(super) fn lock(status: &Mutex<MoveStatus>) -> MutexGuard<'_, MoveStatus> {
 /// What a move is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Waits for its turn, or until somebody lets it go on.
+    /// Waits for its turn, or until an operator resumes it.
     Waiting,
     Copying,
     CatchingUp,

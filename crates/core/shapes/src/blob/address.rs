@@ -1,7 +1,19 @@
-//! Where things are: addresses as fronts name them, moments as the wire writes them, and the keys of a blob's rows.
+//! Addresses as fronts name them, the keys of a blob's rows, and the way from one to the other: which shardlet of the engine
+//! holds a container or a blob.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use lazuli_engine::{ContainerId, ItemKey, KeyRange, Lsn, Owner, Space, after_prefix};
+use lazuli_engine::{
+    Container, ContainerId, Error, ItemKey, KeyPart, KeyRange, Lsn, Owner, Result, Space,
+    after_prefix,
+};
+
+use super::cursor::spread;
+use super::limits::CONTAINER_FRESH_MS;
+use super::record::ContainerRecord;
+use super::{BlobReason, Blobs};
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ContainerAddress {
@@ -52,7 +64,7 @@ pub fn lsn_of(ticks: u64) -> Option<Lsn> {
 
 /// Where the rows of one blob are.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct BlobPlace {
     pub(super) container: ContainerId,
     pub(super) route: Bytes,
 }
@@ -70,7 +82,7 @@ pub(super) enum Past {
 /// The bit that tells pieces that only older states of a page blob have from those that it has now, and cells from contents.
 const FORMER: u64 = 1 << 63;
 
-impl Place {
+impl BlobPlace {
     pub(super) fn key(&self, space: Space, row: &[u8]) -> ItemKey {
         ItemKey::new(self.container, space, &self.route, row)
     }
@@ -169,6 +181,97 @@ pub(super) fn number_at(row: &[u8], at: usize) -> Option<u64> {
 /// The offset in the key of a piece.
 pub(super) fn offset_of(row: &[u8]) -> Option<u64> {
     number_at(row, 8).map(|offset| offset & !FORMER)
+}
+
+/// A container as a request found it, and when.
+pub(super) struct FoundContainer {
+    pub(super) record: ContainerRecord,
+    /// The engine's container of the account's blobs.
+    pub(super) blobs: Arc<Container>,
+    seen: Duration,
+}
+
+impl FoundContainer {
+    pub(super) fn place(&self, address: &BlobAddress) -> Result<BlobPlace> {
+        let name = spread(&address.name, self.record.is_hashed);
+        let route = blob_route(&self.blobs, &address.container, self.record.generation, &name)?;
+        Ok(BlobPlace { container: self.blobs.id, route })
+    }
+}
+
+pub(super) fn blob_route(
+    blobs: &Container,
+    container: &str,
+    generation: i64,
+    name: &str,
+) -> Result<Bytes> {
+    let key = [
+        KeyPart::Text(container.to_owned()),
+        KeyPart::Int64(generation),
+        KeyPart::Text(name.to_owned()),
+    ];
+    blobs.kind.route(&blobs.key, &key)
+}
+
+/// Container, generation and name again from a route. Of a container whose names are hashed it is the name behind its digit.
+pub(super) fn names_of(blobs: &Container, route: &[u8]) -> Result<(String, i64, String)> {
+    let parts = blobs.kind.key(&blobs.key, route)?;
+    match <[KeyPart; 3]>::try_from(parts) {
+        Ok([KeyPart::Text(container), KeyPart::Int64(generation), KeyPart::Text(name)]) => {
+            Ok((container, generation, name))
+        }
+        _ => Err(Error::corrupt("bad-blob-key", "the key of a blob does not decode")),
+    }
+}
+
+/// The row of the container's record among the account's containers.
+pub(super) fn record_key(directory: &Container, name: &str) -> Result<ItemKey> {
+    let route = directory.kind.route(&directory.key, &[KeyPart::Text(name.to_owned())])?;
+    Ok(ItemKey::new(directory.id, Space::ITEMS, &route, &[]))
+}
+
+impl Blobs {
+    /// The container, or the refusal that there is none.
+    pub(super) async fn find(&self, address: &ContainerAddress) -> Result<FoundContainer> {
+        let seen = self.engine.env().clock.uptime();
+        let directory = self.directory(&address.account).await?.ok_or_else(no_container)?;
+        let key = record_key(&directory, &address.container)?;
+        let item = self.engine.get(&key, 1).await?.ok_or_else(no_container)?;
+        let record = ContainerRecord::decode(item.payload)?;
+        let blobs = self.contents(&address.account).await?.ok_or_else(no_container)?;
+        Ok(FoundContainer { record, blobs, seen })
+    }
+
+    pub(super) async fn find_place(&self, address: &BlobAddress) -> Result<BlobPlace> {
+        self.find(&address.container()).await?.place(address)
+    }
+
+    /// Makes sure that a container which was looked at a while ago is still the same one. What is written into one that
+    /// is deleted a moment later was written before; what is written long after it would never be collected.
+    pub(super) async fn check_fresh(
+        &self,
+        found: &FoundContainer,
+        address: &BlobAddress,
+    ) -> Result<()> {
+        let age = self.engine.env().clock.uptime().saturating_sub(found.seen);
+        if age < Duration::from_millis(CONTAINER_FRESH_MS) {
+            return Ok(());
+        }
+        let again = self.find(&address.container()).await?;
+        if again.record.generation == found.record.generation {
+            Ok(())
+        } else {
+            Err(no_container())
+        }
+    }
+}
+
+pub(super) fn no_container() -> Error {
+    Error::not_found(BlobReason::ContainerNotFound, "there is no such container")
+}
+
+pub(super) fn no_blob() -> Error {
+    Error::not_found(BlobReason::BlobNotFound, "there is no such blob")
 }
 
 #[cfg(test)]

@@ -2,15 +2,14 @@
 
 use lazuli_engine::{Error, Result, Transaction, Tx};
 
-use super::address::{BlobAddress, Place};
+use super::address::{BlobAddress, BlobPlace, no_blob};
 use super::conditions::{Conditions, Facts};
 use super::limits::BLOCKS_COMMITTED_MAX;
 use super::pieces::Piece;
-use super::place::no_blob;
 use super::record::{BlobKind, BlobRecord};
 use super::shardlet::Shardlet;
 use super::upload::Content;
-use super::{Blobs, codes};
+use super::{BlobReason, Blobs};
 
 /// What must hold of the length of an append blob.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +21,7 @@ pub struct AppendConditions {
 }
 
 struct Append {
-    place: Place,
+    place: BlobPlace,
     piece: Piece,
     key_sha256: Option<[u8; 32]>,
     wanted: AppendConditions,
@@ -37,17 +36,17 @@ impl Transaction for Append {
         let mut record = shardlet.changeable(BlobKind::Append, &self.conditions).await?;
         Blobs::check_same_key(record.key_sha256.as_ref(), self.key_sha256.as_ref())?;
         if record.is_sealed {
-            return Err(Error::exists(codes::BLOB_SEALED, "the blob is sealed"));
+            return Err(Error::exists(BlobReason::BlobSealed, "the blob is sealed"));
         }
         let (offset, length) = (record.content.length, self.piece.length);
         self.wanted.check_position(offset)?;
         if self.wanted.max_length.is_some_and(|most| offset + length > most) {
             let message = "the blob would be longer than it may be";
-            return Err(Error::precondition(codes::MAX_BLOB_SIZE_NOT_MET, message));
+            return Err(Error::precondition(BlobReason::MaxBlobSizeNotMet, message));
         }
         if record.append_blocks as usize >= BLOCKS_COMMITTED_MAX {
             let message = "an append blob has 50,000 blocks at the most";
-            return Err(Error::exists(codes::BLOCK_COUNT_EXCEEDED, message));
+            return Err(Error::exists(BlobReason::BlockCountExceeded, message));
         }
         let key = self.place.piece(record.content.id, offset);
         // An append blob only grows, so that nothing is there yet.
@@ -61,7 +60,7 @@ impl Transaction for Append {
 }
 
 struct Seal {
-    place: Place,
+    place: BlobPlace,
     wanted: AppendConditions,
     conditions: Conditions,
 }
@@ -88,7 +87,7 @@ impl AppendConditions {
             return Ok(());
         }
         let message = format!("the blob has {length} bytes");
-        Err(Error::precondition(codes::APPEND_POSITION_NOT_MET, message))
+        Err(Error::precondition(BlobReason::AppendPositionNotMet, message))
     }
 }
 
@@ -123,7 +122,7 @@ impl Blobs {
     ) -> Result<(u64, BlobRecord)> {
         self.check_content(&content, address).await?;
         let Some(piece) = content.piece else {
-            return Err(Error::invalid(codes::INVALID_BLOCK_ID, "a block is not empty"));
+            return Err(Error::invalid(BlobReason::InvalidBlockId, "a block is not empty"));
         };
         let append = Append {
             place: content.place.clone(),

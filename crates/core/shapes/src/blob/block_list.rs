@@ -5,17 +5,16 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use lazuli_engine::{BlockId, Error, Item, ItemKey, Result, Space, Transaction, Tx};
 
-use super::address::{BlobAddress, Place, Which};
+use super::address::{BlobAddress, BlobPlace, Which, no_blob};
 use super::blocks::Session;
 use super::conditions::Conditions;
 use super::limits::BLOCKS_COMMITTED_MAX;
 use super::pieces::{Piece, decode_one, decode_row};
-use super::place::no_blob;
 use super::put::{NewBlob, Protection};
 use super::read::all_rows;
 use super::record::{BlobKind, BlobRecord, Form};
 use super::shardlet::Shardlet;
-use super::{Blobs, codes};
+use super::{BlobReason, Blobs};
 
 /// Where a commit looks for a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +37,7 @@ pub struct BlockList {
 }
 
 struct Commit {
-    place: Place,
+    place: BlobPlace,
     list: Vec<(BlockChoice, Bytes)>,
     new: NewBlob,
     conditions: Conditions,
@@ -149,7 +148,7 @@ impl Commit {
             let committed = known.committed.get(id).filter(|_| *choice != BlockChoice::Uncommitted);
             let Some(piece) = committed else {
                 let message = "the list names a block that there is not";
-                return Err(Error::invalid(codes::INVALID_BLOCK_LIST, message));
+                return Err(Error::invalid(BlobReason::InvalidBlockList, message));
             };
             pieces.push(piece.clone());
         }
@@ -235,7 +234,7 @@ impl Blobs {
     ) -> Result<BlobRecord> {
         if list.len() > BLOCKS_COMMITTED_MAX {
             let message = "a block list names 50,000 blocks at the most";
-            return Err(Error::invalid(codes::BLOCK_COUNT_EXCEEDED, message));
+            return Err(Error::invalid(BlobReason::BlockCountExceeded, message));
         }
         let place = self.find_place(address).await?;
         let conditions = conditions.clone();

@@ -6,16 +6,16 @@
 use bytes::Bytes;
 use lazuli_engine::{Direction, Error, PageLimit, Result, Space, Transaction, Tx};
 
-use super::address::{BlobAddress, Place};
-use super::codec::{Reader, Writer};
+use super::address::{BlobAddress, BlobPlace};
 use super::conditions::{Conditions, Facts};
 use super::garbage::Garbage;
 use super::limits::{BLOCK_ID_BYTES_MAX, BLOCKS_UNCOMMITTED_MAX, UNCOMMITTED_MAX_MS};
 use super::pieces::{Piece, Source, decode_one};
 use super::record::{BlobKind, BlobRecord};
+use super::rows::{Reader, Writer};
 use super::shardlet::Shardlet;
 use super::upload::Content;
-use super::{Blobs, codes};
+use super::{BlobReason, Blobs};
 
 /// What is known of the blocks of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Session {
 }
 
 struct PutBlock {
-    place: Place,
+    place: BlobPlace,
     id: Bytes,
     piece: Piece,
     key_sha256: Option<[u8; 32]>,
@@ -80,7 +80,7 @@ impl Transaction for PutBlock {
         }
         if session.blocks > BLOCKS_UNCOMMITTED_MAX as u64 {
             let message = "too many blocks wait for a commit";
-            return Err(Error::exists(codes::BLOCK_COUNT_EXCEEDED, message));
+            return Err(Error::exists(BlobReason::BlockCountExceeded, message));
         }
         shardlet.tx.put(&block, piece.encode()).await?;
         shardlet.tx.put(&key, session.encode()).await
@@ -122,7 +122,7 @@ impl PutBlock {
             return Ok(());
         }
         let message = "the ids of all blocks of a blob have one length";
-        Err(Error::invalid(codes::INVALID_BLOCK_ID, message))
+        Err(Error::invalid(BlobReason::InvalidBlockId, message))
     }
 }
 
@@ -131,7 +131,7 @@ impl BlobRecord {
         if self.kind == kind {
             return Ok(());
         }
-        Err(Error::exists(codes::BLOB_TYPE_MISMATCH, "the blob is of another type"))
+        Err(Error::exists(BlobReason::BlobTypeMismatch, "the blob is of another type"))
     }
 }
 
@@ -173,11 +173,11 @@ impl Blobs {
     ) -> Result<()> {
         if id.is_empty() || id.len() > BLOCK_ID_BYTES_MAX {
             let message = "the id of a block has 1 to 64 bytes";
-            return Err(Error::invalid(codes::INVALID_BLOCK_ID, message));
+            return Err(Error::invalid(BlobReason::InvalidBlockId, message));
         }
         self.check_content(&content, address).await?;
         let Some(mut piece) = content.piece else {
-            return Err(Error::invalid(codes::INVALID_BLOCK_ID, "a block is not empty"));
+            return Err(Error::invalid(BlobReason::InvalidBlockId, "a block is not empty"));
         };
         piece.block = id.clone();
         let put = PutBlock {

@@ -1,19 +1,21 @@
-//! The collector: takes apart what nothing names any more, in transactions of bounded size, and removes files that were only
-//! named there. Everything that it has yet to do is in rows, so that a crash loses none of it.
+//! The collector: deletes what nothing names any more, in transactions of bounded size, and removes the files that were only
+//! named there; deleted containers as well, after their retention. All of its work is listed in rows, so a crash loses none.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use lazuli_engine::{
-    Container, Continuation, FanOut, Item, ItemKey, ItemScan, KeyRange, OnFailure, PREFIX_BYTES,
-    PageLimit, Result, Space,
+    Container, Continuation, FanOut, Item, ItemKey, ItemScan, KeyPart, KeyRange, KeySchema,
+    KeyType, OnFailure, PREFIX_BYTES, PageLimit, Result, Space, Transaction, Tx, after_prefix,
 };
 
 use super::Blobs;
-use super::address::Place;
-use super::cells::is_cell;
-use super::garbage::Garbage;
-use super::sweep::{Forget, Look, Trim, Unravel};
+use super::address::{BlobPlace, number_at};
+use super::garbage::{Erase, Forget, Garbage, Look, Trim, Unravel};
+use super::limits::DEAD_GENERATION_MS;
+use super::pieces::is_cell;
+use super::record::ContainerRecord;
+use super::rows::damaged;
 
 /// The rows of garbage that are looked at at once.
 const ROWS_AT_ONCE: PageLimit = PageLimit { items: 500, bytes: 1024 * 1024 };
@@ -83,7 +85,7 @@ impl Blobs {
         space: Space,
         range: &KeyRange,
         after: Option<&Continuation>,
-    ) -> Result<(Vec<(Place, ItemKey, Item)>, Option<Continuation>)> {
+    ) -> Result<(Vec<(BlobPlace, ItemKey, Item)>, Option<Continuation>)> {
         let scan = ItemScan { space, range: range.clone() };
         let request =
             FanOut { routes: range.clone(), limit: ROWS_AT_ONCE, on_failure: OnFailure::Fail };
@@ -94,7 +96,7 @@ impl Blobs {
             let (route, _) = container.kind.split(&container.key, behind)?;
             let length = route.len();
             let route = key.slice(PREFIX_BYTES..PREFIX_BYTES + length);
-            let place = Place { container: container.id, route };
+            let place = BlobPlace { container: container.id, route };
             rows.push((place, ItemKey::from_bytes(key, length)?, item));
         }
         Ok((rows, page.next))
@@ -121,7 +123,7 @@ impl Blobs {
 
     async fn collect_row(
         &self,
-        place: Place,
+        place: BlobPlace,
         key: ItemKey,
         item: Item,
         ticket: u64,
@@ -174,7 +176,13 @@ impl Blobs {
     }
 
     /// Deletes rows of pieces that nothing names any more, a few with each transaction, then the row that said so.
-    async fn unravel(&self, place: Place, key: ItemKey, space: Space, start: &[u8]) -> Result<()> {
+    async fn unravel(
+        &self,
+        place: BlobPlace,
+        key: ItemKey,
+        space: Space,
+        start: &[u8],
+    ) -> Result<()> {
         loop {
             let range = place.range(start);
             let unravel = Unravel { place: place.clone(), key: key.clone(), space, range };
@@ -188,4 +196,114 @@ impl Blobs {
 /// The route of which a key is a row, as bytes of its own.
 pub(super) fn route_of(key: &ItemKey) -> Bytes {
     Bytes::copy_from_slice(key.route())
+}
+
+/// Moves a deleted container whose time is over among the garbage.
+struct Expire {
+    key: ItemKey,
+}
+
+impl Transaction for Expire {
+    type Output = ();
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<()> {
+        let Some(item) = tx.get(&self.key).await? else { return Ok(()) };
+        let record = ContainerRecord::decode(item.payload.clone())?;
+        if record.deleted.is_none_or(|deleted| deleted.until_ms > tx.now_ms()) {
+            return Ok(());
+        }
+        tx.delete(&self.key).await?;
+        let row = tx.lsn().0.to_be_bytes();
+        let container = self.key.container();
+        let garbage = ItemKey::new(container, Space::BLOB_GARBAGE, self.key.route(), &row);
+        tx.put(&garbage, item.payload).await
+    }
+
+    fn cost(&self) -> u32 {
+        0
+    }
+}
+
+struct Delete {
+    key: ItemKey,
+}
+
+impl Transaction for Delete {
+    type Output = ();
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<()> {
+        tx.delete(&self.key).await.map(|_| ())
+    }
+
+    fn cost(&self) -> u32 {
+        0
+    }
+}
+
+impl Blobs {
+    /// Clears away the blobs of containers that were deleted for good.
+    pub(super) async fn collect_containers(&self, directory: &Container) -> Result<Collected> {
+        let mut done = Collected::default();
+        for space in [Space::BLOB_PAST, Space::BLOB_GARBAGE] {
+            let mut after = None;
+            loop {
+                let range = KeyRange::all();
+                let (rows, next) = self.page_of(directory, space, &range, after.as_ref()).await?;
+                for (_, key, item) in rows {
+                    let record = ContainerRecord::decode(item.payload)?;
+                    let route = route_of(&key);
+                    if space == Space::BLOB_PAST {
+                        let now_ms = self.now_ms();
+                        if record.deleted.is_some_and(|deleted| deleted.until_ms <= now_ms) {
+                            self.engine.write(directory.id, &route, Expire { key }).await?;
+                        }
+                        continue;
+                    }
+                    done.blobs += self.erase_generation(directory, &key, &record).await?;
+                }
+                match next {
+                    Some(next) => after = Some(next),
+                    None => break,
+                }
+            }
+        }
+        Ok(done)
+    }
+
+    /// Clears away the blobs of one generation of a container. What says that it is dead stays for some time, because a
+    /// write that had begun before may come late.
+    async fn erase_generation(
+        &self,
+        directory: &Container,
+        key: &ItemKey,
+        record: &ContainerRecord,
+    ) -> Result<u64> {
+        let account = directory.name.strip_prefix("blob-containers/").unwrap_or_default();
+        let Some(blobs) = self.contents(account).await? else { return Ok(0) };
+        let names = directory.kind.key(&directory.key, key.route())?;
+        let [KeyPart::Text(name)] = &names[..] else { return Err(damaged()) };
+        let prefix = KeySchema::new(vec![KeyType::Text, KeyType::Int64])?;
+        let parts = [KeyPart::Text(name.clone()), KeyPart::Int64(record.generation)];
+        let start = blobs.kind.route(&prefix, &parts)?;
+        let range = KeyRange::new(start.clone(), after_prefix(&start));
+        let mut erased = 0;
+        for space in [Space::ITEMS, Space::BLOB_PAST] {
+            loop {
+                let (rows, next) = self.page_of(&blobs, space, &range, None).await?;
+                for (place, _, _) in rows {
+                    self.commit(&place, Erase { place: place.clone() }, None).await?;
+                    erased += 1;
+                }
+                if next.is_none() {
+                    break;
+                }
+            }
+        }
+        let deleted_ms = number_at(key.row(), 0).ok_or_else(damaged)? >> 12;
+        if erased == 0 && deleted_ms + DEAD_GENERATION_MS <= self.now_ms() {
+            let delete = Delete { key: key.clone() };
+            self.engine.write(directory.id, &route_of(key), delete).await?;
+        }
+        Ok(erased)
+    }
 }

@@ -1,16 +1,22 @@
-//! Containers of blobs: create, look at, change, lease, delete and bring back.
+//! Containers: created, changed, leased, deleted, restored and listed.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
-use lazuli_engine::{Error, ItemKey, Lsn, Result, Space, Transaction, Tx};
+use lazuli_engine::{
+    Container, Error, ItemKey, KeyPart, KeyRange, Lsn, Order, PageLimit, PartitionScan, Result,
+    RowPage, Space, Transaction, Tx, View, after_prefix,
+};
 
-use super::address::ContainerAddress;
+use super::address::{ContainerAddress, no_container, number_at, record_key};
 use super::conditions::{Conditions, Facts};
-use super::container::{ContainerRecord, PublicAccess};
+use super::cursor::{States, text_prefix};
 use super::lease::{Lease, LeaseAction, Leased};
-use super::place::{no_container, record_key};
+use super::list::Page;
 use super::put::Protection;
-use super::record::Deleted;
-use super::{Blobs, codes};
+use super::record::{ContainerRecord, Deleted, PublicAccess};
+use super::rows::damaged;
+use super::{BlobReason, Blobs};
 
 const DAY_MS: u64 = 24 * 3600 * 1000;
 
@@ -37,7 +43,7 @@ impl Transaction for Create {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<ContainerRecord> {
         if tx.get(&self.key).await?.is_some() {
             let message = "there is a container of this name";
-            return Err(Error::exists(codes::CONTAINER_EXISTS, message));
+            return Err(Error::exists(BlobReason::ContainerExists, message));
         }
         let new = self.new.clone();
         let record = ContainerRecord {
@@ -127,7 +133,7 @@ impl Transaction for Delete {
                 record.lease = Lease::default();
                 tx.put(&beside(Space::BLOB_PAST), record.encode()).await
             }
-            // The blobs of this generation are nobody's any more.
+            // The blobs of this generation have no container any more: they are garbage.
             None => tx.put(&beside(Space::BLOB_GARBAGE), record.encode()).await,
         }
     }
@@ -151,7 +157,7 @@ impl Transaction for Restore {
         }
         if tx.get(&self.to).await?.is_some() {
             let message = "there is a container of this name";
-            return Err(Error::exists(codes::CONTAINER_IN_USE, message));
+            return Err(Error::exists(BlobReason::ContainerInUse, message));
         }
         tx.delete(&self.from).await?;
         record.touch(tx);
@@ -281,4 +287,89 @@ impl Blobs {
 /// The time of a transaction: the clock's, where that was set back.
 fn now_ms(tx: &Tx<'_>) -> u64 {
     tx.set_back_ms().unwrap_or(tx.now_ms())
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct ListContainers {
+    pub prefix: String,
+    /// Whether those are listed that were deleted and can be restored.
+    pub deleted: bool,
+    pub most: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedContainer {
+    pub name: String,
+    /// The write that deleted it, by which it can be restored.
+    pub deleted: Option<Lsn>,
+    pub record: ContainerRecord,
+}
+
+impl Blobs {
+    /// A page of the containers of an account, by name, behind the place where the page before ended.
+    pub async fn list_containers(
+        &self,
+        account: &str,
+        options: &ListContainers,
+        after: Option<&Bytes>,
+    ) -> Result<Page<ListedContainer>> {
+        let Some(directory) = self.directory(account).await? else {
+            return Ok(Page { entries: Vec::new(), next: None });
+        };
+        let start = text_prefix(&[], &options.prefix);
+        let range = KeyRange::new(start.clone(), after_prefix(&start));
+        let (now_ms, deleted) = (self.now_ms(), options.deleted);
+        let scan = ContainerScan { directory: directory.clone(), range, deleted, now_ms };
+        self.page_of_list(&directory, &scan, &scan.range, options.most, after).await
+    }
+}
+
+struct ContainerScan {
+    directory: Arc<Container>,
+    range: KeyRange,
+    deleted: bool,
+    now_ms: u64,
+}
+
+impl PartitionScan for ContainerScan {
+    type Row = (Bytes, ListedContainer);
+
+    fn order(&self) -> Order {
+        Order::ByRoute
+    }
+
+    async fn page(
+        &self,
+        view: &View,
+        after: Option<&Bytes>,
+        limit: PageLimit,
+    ) -> Result<RowPage<Self::Row>> {
+        let mut states = States::new(&self.directory, &self.range, after, self.deleted);
+        let mut page = RowPage { rows: Vec::new(), bytes: 0, next: None };
+        while let Some(row) = states.next(view, limit).await? {
+            let key = row.sort_key();
+            page.bytes += key.len() + row.item.payload.len();
+            let record = ContainerRecord::decode(row.item.payload)?;
+            if record.deleted.is_some_and(|deleted| deleted.until_ms <= self.now_ms) {
+                continue;
+            }
+            let parts = self.directory.kind.key(&self.directory.key, &row.route)?;
+            let [KeyPart::Text(name)] = &parts[..] else { return Err(damaged()) };
+            let deleted = match row.past {
+                Some(past) => Some(Lsn(number_at(&past, 0).ok_or_else(damaged)?)),
+                None => None,
+            };
+            let listed = ListedContainer { name: name.clone(), deleted, record };
+            page.rows.push((key.clone(), listed));
+            if page.rows.len() >= limit.items || page.bytes >= limit.bytes {
+                page.next = Some(key);
+                break;
+            }
+        }
+        Ok(page)
+    }
+
+    fn sort_key(&self, (key, _): &Self::Row) -> Result<Bytes> {
+        Ok(key.clone())
+    }
 }

@@ -1,19 +1,20 @@
 //! Copies from one blob to another of this server: at once, or in the background with a state that can be asked for.
 
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard};
+
 use lazuli_engine::{Error, Kind, Result, Transaction, Tx};
 
-use super::address::{BlobAddress, Place, Which};
-use super::cipher::{CustomerKey, check_key};
+use super::address::{BlobAddress, BlobPlace, Which, no_blob};
 use super::conditions::Conditions;
-use super::garbage::Garbage;
+use super::garbage::{COPY_LOOK_MS, Garbage};
 use super::lease::Leased;
-use super::place::no_blob;
+use super::pieces::{CustomerKey, check_key};
 use super::put::{Body, NewBlob, Protection, Put};
 use super::read::Seen;
 use super::record::{BlobRecord, CopyState, CopyStatus, Tier};
 use super::shardlet::Shardlet;
-use super::sweep::COPY_LOOK_MS;
-use super::{Blobs, codes};
+use super::{BlobReason, Blobs};
 
 /// Copies up to this size are made while the caller waits.
 pub const COPY_AT_ONCE_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -93,7 +94,7 @@ impl Blobs {
                 append_blocks: 0,
             },
         };
-        // Before it is there for all to see, so that nobody takes it for one of a process that is gone.
+        // Before the copy becomes visible, so that the collector does not take it for one whose process has died.
         self.copies.begin(&options.id);
         let begun = self.commit(&place, begin, None).await;
         if begun.is_err() {
@@ -140,7 +141,7 @@ impl Blobs {
                 lease_id: None,
                 is_own: true,
             };
-            // If this does not happen either, the collector finds that nobody makes the copy.
+            // If this fails too, the collector finds that no process runs the copy.
             let _ = self.commit(&place, end, None).await;
         }
     }
@@ -185,10 +186,10 @@ impl Blobs {
 /// The same refusal, said of the source.
 fn of_source(error: Error) -> Error {
     let message = error.message().to_owned();
-    match (error.kind(), error.code()) {
-        (Kind::NotFound, _) => Error::not_found(codes::SOURCE_NOT_FOUND, message),
-        (Kind::Precondition, codes::CONDITION_NOT_MET | codes::NOT_MODIFIED) => {
-            Error::precondition(codes::SOURCE_CONDITION_NOT_MET, message)
+    match (error.kind(), error.reason()) {
+        (Kind::NotFound, _) => Error::not_found(BlobReason::SourceNotFound, message),
+        (Kind::Precondition, Some(BlobReason::ConditionNotMet | BlobReason::NotModified)) => {
+            Error::precondition(BlobReason::SourceConditionNotMet, message)
         }
         _ => error,
     }
@@ -256,7 +257,7 @@ impl Transaction for Finish {
 
 /// Ends a copy without its bytes.
 struct End {
-    place: Place,
+    place: BlobPlace,
     id: String,
     status: CopyStatus,
     description: Option<String>,
@@ -292,21 +293,44 @@ impl Shardlet<'_, '_> {
         match &record.copy {
             Some(copy) if copy.status == CopyStatus::Pending && copy.id == id => Ok(record),
             Some(copy) if copy.status == CopyStatus::Pending => {
-                Err(Error::exists(codes::COPY_ID_MISMATCH, "another copy is being made"))
+                Err(Error::exists(BlobReason::CopyIdMismatch, "another copy is being made"))
             }
-            _ => Err(Error::exists(codes::NO_PENDING_COPY, "no copy is being made")),
+            _ => Err(Error::exists(BlobReason::NoPendingCopy, "no copy is being made")),
         }
     }
 }
 
 impl BlobRecord {
-    /// Whether nobody is copying into the blob.
+    /// Whether no copy into the blob is running.
     pub(super) fn check_not_pending(&self) -> Result<()> {
         match &self.copy {
             Some(copy) if copy.status == CopyStatus::Pending => {
-                Err(Error::exists(codes::PENDING_COPY, "a copy into the blob is being made"))
+                Err(Error::exists(BlobReason::PendingCopy, "a copy into the blob is being made"))
             }
             _ => Ok(()),
         }
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Copies {
+    running: Mutex<BTreeSet<String>>,
+}
+
+impl Copies {
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.running.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    pub(super) fn begin(&self, id: &str) {
+        self.lock().insert(id.to_owned());
+    }
+
+    pub(super) fn end(&self, id: &str) {
+        self.lock().remove(id);
+    }
+
+    pub(super) fn is_running(&self, id: &str) -> bool {
+        self.lock().contains(id)
     }
 }

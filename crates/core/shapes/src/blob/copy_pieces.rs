@@ -8,18 +8,17 @@ use lazuli_engine::{
     BlockFile, BlockId, BlockWriter, Direction, Error, ItemKey, PageLimit, Result, Space,
 };
 
-use super::address::{BlobAddress, Place, offset_of};
-use super::cells::{is_cell, read_cell};
-use super::codec::damaged;
+use super::address::{BlobAddress, BlobPlace, offset_of};
 use super::conditions::Conditions;
 use super::copy::{CopyOptions, CopySource, copy_state};
 use super::pages::each_piece;
-use super::pieces::{Piece, Source, decode_row};
+use super::pieces::{Piece, Source, decode_row, is_cell, read_cell};
 use super::put::{Body, Protection, Put};
 use super::read::Seen;
 use super::record::{BlobKind, BlobRecord, CopyStatus};
+use super::rows::damaged;
 use super::upload::{Files, UploadOptions};
-use super::{Blobs, codes};
+use super::{BlobReason, Blobs};
 
 /// What a copy keeps in rows at the most; beyond it small pieces share a file.
 const ROWS_BYTES_MAX: usize = 1024 * 1024;
@@ -31,7 +30,7 @@ const ROWS_AT_ONCE: PageLimit = PageLimit { items: 64, bytes: 1024 * 1024 };
 /// The bytes of a copy, ready to be put.
 pub(super) struct Copied {
     record: BlobRecord,
-    place: Place,
+    place: BlobPlace,
     pieces: Vec<(u64, Piece)>,
     key_sha256: Option<[u8; 32]>,
     files: Option<Files>,
@@ -83,7 +82,7 @@ impl Blobs {
     ) -> Result<Copied> {
         if seen.record.kind != BlobKind::Block {
             let message = "only block blobs are copied from one customer's key to another";
-            return Err(Error::precondition(codes::KEY_MISMATCH, message));
+            return Err(Error::precondition(BlobReason::KeyMismatch, message));
         }
         let range = 0..seen.record.length();
         let mut read = self.open(seen, range, source.key.clone()).await?;
@@ -138,7 +137,7 @@ async fn pieces_from(seen: &Seen, from: u64) -> Result<(Vec<(u64, Piece)>, Optio
 struct Copier<'a> {
     shape: &'a Blobs,
     seen: &'a Seen,
-    place: Place,
+    place: BlobPlace,
     pieces: Vec<(u64, Piece)>,
     /// The copies of files that more than one piece may name.
     copies: BTreeMap<BlockId, BlockFile>,

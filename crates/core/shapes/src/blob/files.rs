@@ -1,19 +1,29 @@
-//! Which block files the rows name: for the sweep after a crash, and for whoever checks everything.
+//! Which rows name which block files: for the sweep after a crash, for the check of everything, for backups (which copy the
+//! files and give them new names at a restore), and for the bytes that rows stand for outside of the store
+//! (`docs/decisions/0104-outside-bytes.md`).
 //!
-//! A file of an earlier process that no row of its owner names will never be named: rows are named in commits, uploads do
-//! not outlive their process, and what moves from one row to another does so in one commit, which one snapshot shows or not.
+//! A file of an earlier process that no row of its owner names will never be named: rows name files in commits, uploads do
+//! not outlive their process, and a name moves from one row to another in one commit, which a snapshot shows or does not.
+//!
+//! Outside bytes: a piece, and an uncommitted block, count the whole file that they name. Where a file has several names,
+//! the row that counts the further ones subtracts them again. Cells are rows and count as rows.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use lazuli_engine::backup::{Filed, Hold};
 use lazuli_engine::{
-    BlockFile, BlockId, Container, ContainerId, Continuation, Direction, FanOut, FoundFile,
-    ItemScan, KeyRange, OnFailure, Owner, PREFIX_BYTES, PageLimit, Result, Space, after_key,
+    BlockFile, BlockId, Blocks, Container, ContainerId, Continuation, Direction, FanOut, FoundFile,
+    ItemScan, KeyRange, KeySchema, KeyType, MapKind, OnFailure, Outside, Owner, PREFIX_BYTES,
+    PageLimit, Result, Space, after_key,
 };
 
-use super::address::Place;
+use super::address::{BlobPlace, number_at};
 use super::garbage::Garbage;
-use super::pieces::{decode_one, decode_row};
+use super::pieces::{CELLS, Piece, Source, decode_one, decode_row, encode_row, is_cell};
+use super::pins::Pins;
+use super::rows::{Reader, damaged};
 use super::{BLOBS_SCHEMA, Blobs};
 
 /// Files that are looked at at once.
@@ -23,6 +33,8 @@ const CHECK_LIMIT: PageLimit = PageLimit { items: 1_000, bytes: 1024 * 1024 };
 /// The length of row keys that have a number and nothing else: cells among the pieces, sessions among the blocks. They
 /// name no files.
 const NUMBER_BYTES: usize = 8;
+/// The length of row keys that name a file, of files that have several names: generation and number.
+const FILE_ROW_BYTES: usize = 16;
 
 /// What a sweep did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,7 +85,8 @@ impl Blobs {
 
     /// Takes those that a row of the shardlet names out of the set.
     async fn leave_unnamed(&self, owner: &Owner, ids: &mut BTreeSet<BlockId>) -> Result<()> {
-        let place = Place { container: ContainerId(owner.container), route: owner.route.clone() };
+        let place =
+            BlobPlace { container: ContainerId(owner.container), route: owner.route.clone() };
         let view = self.engine.read(place.container, &place.route, 1).await?;
         for space in [Space::BLOB_PIECES, Space::BLOB_BLOCKS, Space::BLOB_GARBAGE] {
             let mut range = place.rows();
@@ -161,5 +174,167 @@ pub(super) fn ids_in(space: Space, row: &[u8], payload: Bytes) -> Result<Vec<Blo
     match Garbage::decode(payload)? {
         Garbage::Files(ids) => Ok(ids),
         _ => Ok(Vec::new()),
+    }
+}
+
+struct BlobFiles {
+    blocks: Arc<dyn Blocks>,
+    pins: Arc<Pins>,
+}
+
+impl Blobs {
+    /// Speaks for the rows of blobs in backups.
+    pub(super) fn tend_backups(&self) {
+        let (blocks, pins) = (self.blocks.clone(), self.pins.clone());
+        self.engine.on_files(BLOBS_SCHEMA, Arc::new(BlobFiles { blocks, pins }));
+    }
+}
+
+impl Filed for BlobFiles {
+    fn blocks(&self) -> &Arc<dyn Blocks> {
+        &self.blocks
+    }
+
+    fn spaces(&self) -> &'static [Space] {
+        &[Space::BLOB_BLOCKS, Space::BLOB_PIECES, Space::BLOB_GARBAGE]
+    }
+
+    fn hold(&self, routes: &KeyRange) -> Hold {
+        Box::new(self.pins.pin_range(routes))
+    }
+
+    fn files(&self, space: Space, row: &[u8], payload: Bytes) -> Result<Vec<BlockFile>> {
+        match space {
+            Space::BLOB_BLOCKS | Space::BLOB_PIECES => files_in(space, row, payload),
+            // Garbage may be deleted already; a backup does not need it.
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn ids(&self, space: Space, row: &[u8], payload: Bytes) -> Result<Vec<BlockId>> {
+        match space {
+            Space::BLOB_BLOCKS | Space::BLOB_PIECES | Space::BLOB_GARBAGE => {
+                let ids = ids_in(space, row, payload)?;
+                Ok(ids.into_iter().filter(|id| !is_cell(*id)).collect())
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn renamed(
+        &self,
+        space: Space,
+        row: Bytes,
+        payload: Bytes,
+        names: &BTreeMap<BlockId, BlockFile>,
+    ) -> Result<Option<(Bytes, Bytes)>> {
+        match space {
+            Space::BLOB_BLOCKS | Space::BLOB_PIECES if row.len() != NUMBER_BYTES => {
+                let mut pieces = decode_row(payload)?;
+                for piece in &mut pieces {
+                    rename(piece, names)?;
+                }
+                Ok(Some((row, encode_row(&pieces))))
+            }
+            Space::BLOB_SHARED if row.len() == FILE_ROW_BYTES => {
+                let part = |at| number_at(&row, at).ok_or_else(damaged);
+                let id = BlockId { generation: part(0)?, number: part(8)? };
+                if is_cell(id) {
+                    return Ok(Some((row, payload)));
+                }
+                let id = names.get(&id).ok_or_else(damaged)?.id;
+                let numbers = [id.generation.to_be_bytes(), id.number.to_be_bytes()];
+                Ok(Some((Bytes::from(numbers.concat()), payload)))
+            }
+            Space::BLOB_GARBAGE => Ok(match Garbage::decode(payload.clone())? {
+                Garbage::Files(ids) => {
+                    // The backup has no files that only garbage names. Cells are rows and are in it.
+                    let cells: Vec<_> = ids.into_iter().filter(|id| is_cell(*id)).collect();
+                    (!cells.is_empty()).then(|| (row, Garbage::Files(cells).encode()))
+                }
+                _ => Some((row, payload)),
+            }),
+            _ => Ok(Some((row, payload))),
+        }
+    }
+}
+
+fn rename(piece: &mut Piece, names: &BTreeMap<BlockId, BlockFile>) -> Result<()> {
+    if let Source::File(file) = &mut piece.source
+        && !is_cell(file.id)
+    {
+        file.id = names.get(&file.id).ok_or_else(damaged)?.id;
+    }
+    Ok(())
+}
+
+/// The key of the engine's containers of blobs: container, generation and name.
+pub(super) fn key_of_blobs() -> Result<KeySchema> {
+    KeySchema::new(vec![KeyType::Text, KeyType::Int64, KeyType::Text])
+}
+
+/// Says what rows of blobs stand for, to an engine whose containers may hold blobs.
+pub fn outside() -> Outside {
+    Outside {
+        spaces: &[Space::BLOB_BLOCKS, Space::BLOB_PIECES, Space::BLOB_SHARED],
+        // Rows that do not decode are found when they are read.
+        bytes: |space, tail, payload| bytes_of(space, tail, payload).unwrap_or(0),
+    }
+}
+
+fn bytes_of(space: Space, tail: &[u8], payload: &Bytes) -> Result<i64> {
+    let (_, row) = MapKind::Range.split(&key_of_blobs()?, tail)?;
+    if space == Space::BLOB_SHARED {
+        return further_names(row, payload);
+    }
+    let files = files_in(space, row, payload.clone())?;
+    let bytes: u64 = files.iter().fold(0, |sum, file| file.length.saturating_add(sum));
+    Ok(i64::try_from(bytes).unwrap_or(i64::MAX))
+}
+
+/// What is to be taken off because a file has further names.
+fn further_names(row: &[u8], payload: &Bytes) -> Result<i64> {
+    if row.len() != FILE_ROW_BYTES || number_at(row, 0) == Some(CELLS) {
+        return Ok(0);
+    }
+    let mut from = Reader::new(payload.clone());
+    let further = from.number()?;
+    // Rows from before this was counted do not say how long the file is: its bytes count once for each name.
+    let length = if from.is_empty() { 0 } else { from.number()? };
+    let bytes = further.checked_mul(length).and_then(|bytes| i64::try_from(bytes).ok());
+    Ok(-bytes.ok_or_else(damaged)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_get_the_new_names_and_dead_files_are_left_out() {
+        let id = |generation, number| BlockId { generation, number };
+        let file = |id| BlockFile { id, length: 9, crc64: 7 };
+        let blocks: Arc<dyn Blocks> = Arc::new(lazuli_store::mem_blocks::MemBlocks::default());
+        let files = BlobFiles { blocks, pins: Arc::default() };
+        let names = [(id(1, 2), file(id(5, 6)))].into();
+        let renamed = |space, row: &[u8], payload| {
+            files.renamed(space, Bytes::copy_from_slice(row), payload, &names)
+        };
+        let row = |it| encode_row(&[Piece::new(Source::File(file(it)), None)]);
+        let (key, payload) = renamed(Space::BLOB_PIECES, &[0; 16], row(id(1, 2))).unwrap().unwrap();
+        assert_eq!((&key[..], payload), (&[0; 16][..], row(id(5, 6))));
+        assert!(renamed(Space::BLOB_PIECES, &[0; 16], row(id(1, 3))).is_err());
+        let cell = renamed(Space::BLOB_PIECES, &[0; 16], row(id(0, 3))).unwrap().unwrap();
+        assert_eq!(cell.1, row(id(0, 3)), "cells are rows and keep their names");
+        let shared = |it: BlockId| [it.generation.to_be_bytes(), it.number.to_be_bytes()].concat();
+        let count = Bytes::from_static(&[1]);
+        let (key, _) =
+            renamed(Space::BLOB_SHARED, &shared(id(1, 2)), count.clone()).unwrap().unwrap();
+        assert_eq!(key, shared(id(5, 6)));
+        let content = renamed(Space::BLOB_SHARED, &[7; 8], count).unwrap().unwrap();
+        assert_eq!(&content.0[..], &[7; 8]);
+        let garbage = |ids: &[BlockId]| Garbage::Files(ids.to_vec()).encode();
+        let dead = renamed(Space::BLOB_GARBAGE, &[0; 12], garbage(&[id(1, 9), id(0, 4)]));
+        assert_eq!(dead.unwrap().unwrap().1, garbage(&[id(0, 4)]));
+        assert!(renamed(Space::BLOB_GARBAGE, &[0; 12], garbage(&[id(1, 9)])).unwrap().is_none());
     }
 }

@@ -11,11 +11,9 @@ use lazuli_engine::{
 };
 
 use super::Blobs;
-use super::address::ContainerAddress;
-use super::cursor::States;
-use super::hashed::gathered;
+use super::address::{ContainerAddress, names_of};
+use super::cursor::{States, gathered};
 use super::list::Page;
-use super::place::names_of;
 use super::record::BlobRecord;
 
 /// The blobs that a partition looks at before it answers with what it has.

@@ -11,12 +11,10 @@ use lazuli_engine::{
 };
 
 use super::Blobs;
-use super::address::{ContainerAddress, Past, Which};
-use super::codec::damaged;
-use super::cursor::{LAST, Row, States, text_prefix};
-use super::hashed::gathered;
-use super::place::names_of;
+use super::address::{ContainerAddress, Past, Which, names_of};
+use super::cursor::{LAST, Row, States, gathered, text_prefix};
 use super::record::BlobRecord;
+use super::rows::damaged;
 use super::shardlet::past_of;
 
 /// The rows that a partition reads before it answers with what it has, listed or not.

@@ -6,46 +6,33 @@
 
 mod address;
 mod append;
-mod backup;
 mod block_list;
 mod blocks;
-mod cells;
-mod cipher;
-mod codec;
-pub mod codes;
 mod collect;
-mod collect_containers;
 mod conditions;
-mod container;
 mod containers;
-mod copies;
 mod copy;
 mod copy_pieces;
 mod cursor;
-mod delete;
 mod files;
 mod find;
 mod garbage;
-mod hashed;
 mod lease;
 pub mod limits;
 mod list;
-mod list_containers;
-mod outside;
 mod page_ranges;
 mod pages;
 mod pieces;
 mod pins;
-mod place;
 mod properties;
 mod put;
 mod read;
+mod reason;
 mod record;
-mod record_row;
+mod rows;
 mod shardlet;
-mod snapshot;
-mod sweep;
 mod upload;
+mod versions;
 
 use std::sync::Arc;
 
@@ -57,30 +44,28 @@ use lazuli_engine::{
 pub use address::{BlobAddress, ContainerAddress, Which, lsn_of, ticks_of};
 pub use append::AppendConditions;
 pub use block_list::{BlockChoice, BlockList};
-pub use cipher::CustomerKey;
 pub use collect::Collected;
 pub use conditions::{Conditions, Etags, TagTest};
-pub use container::{ContainerRecord, PublicAccess};
-pub use containers::NewBlobContainer;
+pub use containers::{ListContainers, ListedContainer, NewBlobContainer};
 pub use copy::{COPY_AT_ONCE_BYTES_MAX, CopyOptions, CopySource};
-pub use delete::{DeleteOptions, DeleteOutcome, Snapshots};
-pub use files::{NamedFile, NamedFiles, Swept};
+pub use files::{NamedFile, NamedFiles, Swept, outside};
 pub use find::{FindTest, FoundBlob};
 pub use lease::{Lease, LeaseAction, LeaseState};
 pub use list::{Include, ListOptions, Listed, ListedBlob, Page};
-pub use list_containers::{ListContainers, ListedContainer};
-pub use outside::outside;
 pub use page_ranges::PageRanges;
 pub use pages::{PageProperties, SequenceAction, SequenceConditions};
+pub use pieces::CustomerKey;
 pub use put::{NewBlob, Protection};
 pub use read::{BlobRead, BlobReader, ReadRange};
+pub use reason::BlobReason;
 pub use record::{
-    BlobKind, BlobRecord, ChosenTier, ContentRef, CopyState, CopyStatus, Deleted, Headers,
-    Immutability, Rehydration, Tier,
+    BlobKind, BlobRecord, ChosenTier, ContainerRecord, ContentRef, CopyState, CopyStatus, Deleted,
+    Headers, Immutability, PublicAccess, Rehydration, Tier,
 };
 pub use upload::{Content, Upload, UploadOptions};
+pub use versions::{DeleteOptions, DeleteOutcome, Snapshots};
 
-use copies::Copies;
+use copy::Copies;
 use pins::Pins;
 
 /// The schema tags of the two containers of the engine that every account has (S13).
@@ -144,7 +129,7 @@ impl Blobs {
             return Ok(container);
         }
         let text = KeySchema::one(KeyType::Text);
-        let name = outside::key_of_blobs()?;
+        let name = files::key_of_blobs()?;
         self.create(&format!("blobs/{account}"), BLOBS_SCHEMA, name).await?;
         self.create(&format!("blob-containers/{account}"), CONTAINERS_SCHEMA, text).await?;
         self.directory(account).await?.ok_or_else(|| {
@@ -164,7 +149,7 @@ impl Blobs {
             shards: Vec::new(),
         };
         match self.engine.create_container(&new).await {
-            // Somebody else was faster, or an attempt before this one got half-way.
+            // Another request created it first, or an earlier attempt stopped half-way.
             Err(error) if error.kind() != Kind::Exists => Err(error),
             _ => Ok(()),
         }

@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use lazuli_engine::{Error, Kind, Lsn, Result, View};
 
-use super::address::{BlobAddress, Place, Which};
+use super::address::{BlobAddress, BlobPlace, Which};
 use super::conditions::Conditions;
 use super::pages::each_piece;
 use super::pieces::Piece;
 use super::read::ReadRange;
 use super::record::{BlobKind, BlobRecord};
-use super::{Blobs, codes};
+use super::{BlobReason, Blobs};
 
 /// Ranges of pages, in order.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Blobs {
             }
             Some(_) => {
                 let message = "the range begins behind the end of the blob";
-                return Err(Error::invalid(codes::INVALID_RANGE, message));
+                return Err(Error::invalid(BlobReason::InvalidRange, message));
             }
         };
         let content = seen.record.content.id;
@@ -56,17 +56,17 @@ impl Blobs {
         let before = match self.see_at(place.clone(), Which::Snapshot(previous)).await {
             Err(error) if error.kind() == Kind::NotFound => {
                 let message = "there is no such snapshot to compare with";
-                return Err(Error::not_found(codes::PREVIOUS_SNAPSHOT_NOT_FOUND, message));
+                return Err(Error::not_found(BlobReason::PreviousSnapshotNotFound, message));
             }
             before => before?.record,
         };
         if before.content.id != content {
             let message = "the blob was replaced since the snapshot";
-            return Err(Error::exists(codes::BLOB_OVERWRITTEN, message));
+            return Err(Error::exists(BlobReason::BlobOverwritten, message));
         }
         if seen.as_of.is_some_and(|as_of| as_of < before.kept_until) {
             let message = "the snapshot to compare with is the newer one";
-            return Err(Error::invalid(codes::PREVIOUS_SNAPSHOT_NEWER, message));
+            return Err(Error::invalid(BlobReason::PreviousSnapshotNewer, message));
         }
         let then = Some(before.kept_until);
         let had = extents(view, place, content, then, &range).await?;
@@ -81,7 +81,7 @@ impl Blobs {
 /// Where a page blob has pieces, as far as they lie in the range, and since when.
 async fn extents(
     view: &View,
-    place: &Place,
+    place: &BlobPlace,
     content: u64,
     as_of: Option<Lsn>,
     range: &Range<u64>,

@@ -10,17 +10,17 @@ use lazuli_engine::{
     Direction, Error, ItemKey, Lsn, PageLimit, Result, Space, Transaction, Tx, View,
 };
 
-use super::address::{BlobAddress, Place, number_at, offset_of};
-use super::codec::damaged;
+use super::address::{BlobAddress, BlobPlace, number_at, offset_of};
 use super::conditions::Conditions;
 use super::limits::{PAGE_BYTES, PAGES_WRITE_BYTES_MAX};
 use super::pieces::{Piece, decode_one};
 use super::put::check_page_length;
 use super::read::behind;
 use super::record::{BlobKind, BlobRecord, Headers};
+use super::rows::damaged;
 use super::shardlet::Shardlet;
 use super::upload::Content;
-use super::{Blobs, codes};
+use super::{BlobReason, Blobs};
 
 /// What must hold of the sequence number of a page blob.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl SequenceAction {
         };
         if number > SEQUENCE_MAX {
             let message = "the sequence number would be too large";
-            return Err(Error::exists(codes::SEQUENCE_NUMBER_TOO_LARGE, message));
+            return Err(Error::exists(BlobReason::SequenceNumberTooLarge, message));
         }
         Ok(number)
     }
@@ -69,7 +69,7 @@ const PIECES_AT_ONCE: PageLimit = PageLimit { items: 1_000, bytes: 1024 * 1024 }
 const SEQUENCE_MAX: u64 = i64::MAX as u64;
 
 struct WritePages {
-    place: Place,
+    place: BlobPlace,
     offset: u64,
     length: u64,
     /// None: the pages are cleared.
@@ -107,7 +107,7 @@ impl Transaction for WritePages {
 }
 
 struct SetPageProperties {
-    place: Place,
+    place: BlobPlace,
     set: PageProperties,
     conditions: Conditions,
 }
@@ -145,7 +145,7 @@ impl SequenceConditions {
             return Ok(());
         }
         let message = format!("the sequence number is {number}");
-        Err(Error::precondition(codes::SEQUENCE_NUMBER_NOT_MET, message))
+        Err(Error::precondition(BlobReason::SequenceNumberNotMet, message))
     }
 }
 
@@ -241,7 +241,7 @@ impl Blobs {
         check_pages(offset, length)?;
         if length > PAGES_WRITE_BYTES_MAX {
             let message = "one write of pages has 4 MiB at the most";
-            return Err(Error::too_large(codes::INVALID_PAGE_RANGE, message));
+            return Err(Error::too_large(BlobReason::InvalidPageRange, message));
         }
         let write = WritePages {
             place: content.place.clone(),
@@ -325,14 +325,14 @@ fn check_pages(offset: u64, length: u64) -> Result<()> {
 }
 
 fn outside() -> Error {
-    Error::invalid(codes::INVALID_PAGE_RANGE, "the range is not one of whole pages of the blob")
+    Error::invalid(BlobReason::InvalidPageRange, "the range is not one of whole pages of the blob")
 }
 
 /// Shows the pieces that a page blob had at some time, or has now, as far as they reach into the range: those of now by
 /// their offsets, then the former ones by theirs.
 pub(super) async fn each_piece(
     view: &View,
-    place: &Place,
+    place: &BlobPlace,
     content: u64,
     as_of: Option<Lsn>,
     range: Range<u64>,

@@ -1,9 +1,23 @@
-//! Pieces: what contents are made of. A piece is some bytes of a row or of a file, and says from which block they came.
+//! Pieces: what contents are made of. A piece is some bytes of a row, a cell or a file, and says from which block they came.
+//!
+//! Cells are the bytes of blocks that are too small for files. A cell is a row; it is named, shared and dropped as a file is,
+//! so that a block list moves names and never bytes. Generations of files start at 1; cells have generation 0.
+//!
+//! Contents can be encrypted at rest with a key that the customer sends with every request; only its SHA-256 is stored. It is
+//! AES-256 in counter mode with an initial counter per source of bytes, so that any range can be read by itself.
 
-use bytes::Bytes;
-use lazuli_engine::{BlockFile, BlockId, Lsn, Result};
+use std::fmt;
 
-use super::codec::{Reader, Writer, damaged};
+use aes::Aes256;
+use bytes::{Bytes, BytesMut};
+use ctr::Ctr128BE;
+use ctr::cipher::{KeyIvInit, StreamCipher, StreamCipherSeek};
+use lazuli_engine::{BlockFile, BlockId, Env, Error, Lsn, Result, View, crc64};
+
+use super::BlobReason;
+use super::address::BlobPlace;
+use super::rows::{Reader, Writer, damaged};
+use super::shardlet::Shardlet;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Source {
@@ -148,6 +162,85 @@ pub(super) fn decode_one(bytes: Bytes) -> Result<Piece> {
     }
 }
 
+pub(super) const CELLS: u64 = 0;
+
+pub(super) fn is_cell(id: BlockId) -> bool {
+    id.generation == CELLS
+}
+
+/// The bytes of a cell.
+pub(super) async fn read_cell(view: &View, place: &BlobPlace, file: &BlockFile) -> Result<Bytes> {
+    let item = view.get(&place.cell(file.id.number)).await?.ok_or_else(damaged)?;
+    if item.payload.len() as u64 == file.length && crc64(&item.payload) == file.crc64 {
+        Ok(item.payload)
+    } else {
+        Err(damaged())
+    }
+}
+
+impl Shardlet<'_, '_> {
+    /// Keeps bytes in a cell. One transaction makes at most one.
+    pub(super) async fn put_cell(&mut self, bytes: &Bytes) -> Result<BlockFile> {
+        let number = self.lsn().0;
+        self.tx.replace(&self.place.cell(number), None, bytes.clone(), None)?;
+        let id = BlockId { generation: CELLS, number };
+        Ok(BlockFile { id, length: bytes.len() as u64, crc64: crc64(bytes) })
+    }
+}
+
+/// A key that came with a request. The front has checked that the sum is the key's.
+#[derive(Clone)]
+pub struct CustomerKey {
+    pub key: [u8; 32],
+    pub sha256: [u8; 32],
+}
+
+impl fmt::Debug for CustomerKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CustomerKey")
+    }
+}
+
+/// Whether a content written with one key, or none, may be touched by a request with another.
+pub(super) fn check_key(written: Option<&[u8; 32]>, given: Option<&CustomerKey>) -> Result<()> {
+    match (written, given) {
+        (None, None) => Ok(()),
+        (Some(written), Some(given)) if *written == given.sha256 => Ok(()),
+        (Some(_), None) => {
+            Err(Error::precondition(BlobReason::KeyRequired, "the blob needs its customer's key"))
+        }
+        _ => {
+            Err(Error::precondition(BlobReason::KeyMismatch, "the blob has another customer's key"))
+        }
+    }
+}
+
+/// The stream of one source, anywhere in it. Encrypting and decrypting are the same.
+pub(super) struct Cipher(Ctr128BE<Aes256>);
+
+impl Cipher {
+    pub(super) fn at(key: &CustomerKey, iv: &[u8; 16], position: u64) -> Self {
+        let mut cipher = Ctr128BE::<Aes256>::new((&key.key).into(), iv.into());
+        cipher.seek(position);
+        Self(cipher)
+    }
+
+    pub(super) fn apply(&mut self, bytes: &Bytes) -> Bytes {
+        let mut changed = BytesMut::from(&bytes[..]);
+        self.0.apply_keystream(&mut changed);
+        changed.freeze()
+    }
+}
+
+/// An initial counter that no other source has.
+pub(super) fn new_iv(env: &Env) -> [u8; 16] {
+    let mut iv = [0; 16];
+    iv[..8].copy_from_slice(&env.random.next_u64().to_be_bytes());
+    // The lower half counts blocks; it begins at zero, so that it never carries into what is drawn.
+    iv[8..12].copy_from_slice(&env.random.next_u64().to_be_bytes()[..4]);
+    iv
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,5 +277,20 @@ mod tests {
         assert_eq!((part.source, part.skip, part.length), (Source::Row("234".into()), 0, 3));
         let part = samples()[1].part(512, 1024).part(100, 200);
         assert_eq!((part.skip, part.length), (612, 100));
+    }
+
+    #[test]
+    fn what_is_encrypted_as_a_whole_is_decrypted_from_anywhere() {
+        let key = CustomerKey { key: [7; 32], sha256: [0; 32] };
+        let iv = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0, 0, 0, 0];
+        let plain: Bytes = (0..1000u32).map(|n| n as u8).collect();
+        let hidden = Cipher::at(&key, &iv, 0).apply(&plain);
+        assert_ne!(hidden, plain);
+        for from in [0, 1, 15, 16, 17, 999] {
+            let shown = Cipher::at(&key, &iv, from).apply(&hidden.slice(from as usize..));
+            assert_eq!(shown, plain.slice(from as usize..));
+        }
+        let other = CustomerKey { key: [8; 32], sha256: [0; 32] };
+        assert_ne!(Cipher::at(&other, &iv, 0).apply(&hidden), plain);
     }
 }

@@ -1,4 +1,4 @@
-//! Pins: which blobs are being read, so that the collector takes nothing away under a reader.
+//! Pins: which blobs are being read, so that the collector deletes nothing that a reader still needs.
 //!
 //! A reader takes its pin before its snapshot. The collector takes a ticket after its own: a reader with a later pin has a
 //! later snapshot, in which the garbage is garbage already. So it is enough to wait for the pins from before the ticket.
@@ -23,14 +23,14 @@ pub(super) struct Pins {
     held: Mutex<Held>,
 }
 
-/// Held while something of a route is read.
+/// Held while a route is read.
 pub(super) struct Pin {
     pins: Arc<Pins>,
     route: Bytes,
     number: u64,
 }
 
-/// Held while whatever there is in a range of routes is read.
+/// Held while a range of routes is read.
 pub(super) struct RangePin {
     pins: Arc<Pins>,
     number: u64,
@@ -64,7 +64,7 @@ impl Pins {
         held.last
     }
 
-    /// Whether a route is read by someone who began before the ticket.
+    /// Whether a reader that began before the ticket still reads the route.
     pub(super) fn is_read(&self, route: &[u8], ticket: u64) -> bool {
         let held = self.lock();
         let is_pinned =

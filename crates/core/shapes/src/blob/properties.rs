@@ -2,15 +2,14 @@
 
 use lazuli_engine::{Error, Result, Transaction, Tx};
 
-use super::address::{BlobAddress, Past, Place, Which};
+use super::address::{BlobAddress, BlobPlace, Past, Which, no_blob};
 use super::conditions::{Conditions, Facts};
 use super::garbage::Garbage;
 use super::lease::{Lease, LeaseAction};
-use super::place::no_blob;
 use super::put::Protection;
 use super::record::{BlobKind, BlobRecord, ChosenTier, Headers, Immutability, Rehydration, Tier};
 use super::shardlet::Shardlet;
-use super::{Blobs, codes};
+use super::{BlobReason, Blobs};
 
 /// How long a blob takes out of the archive: no time is a service's to know, so it is short enough to be waited for.
 const REHYDRATION_MS: u64 = 10_000;
@@ -37,7 +36,7 @@ impl Effect {
 
 /// Changes one record if the conditions hold.
 struct Amend<F> {
-    place: Place,
+    place: BlobPlace,
     which: Which,
     conditions: Conditions,
     effect: Effect,
@@ -222,7 +221,7 @@ impl Blobs {
                     policy.is_some_and(|it| it.is_locked && it.until_ms >= locked.until_ms);
                 if !extends {
                     let message = "a locked policy can only be made longer";
-                    return Err(Error::exists(codes::IMMUTABILITY_LOCKED, message));
+                    return Err(Error::exists(BlobReason::ImmutabilityLocked, message));
                 }
             }
             record.immutability = policy;
@@ -289,7 +288,7 @@ impl Tier {
             (BlobKind::Block, Self::Hot | Self::Cool | Self::Cold | Self::Archive) => Ok(()),
             (BlobKind::Block, Self::Premium(_)) | (BlobKind::Page | BlobKind::Append, _) => {
                 let message = "a blob of this type cannot be in this tier";
-                Err(Error::invalid(codes::TIER_NOT_OF_TYPE, message))
+                Err(Error::invalid(BlobReason::TierNotOfType, message))
             }
         }
     }
@@ -300,7 +299,7 @@ fn move_to_tier(record: &mut BlobRecord, to: Tier, is_urgent: bool, now_ms: u64)
     let now = record.tier_at(now_ms);
     if to == Tier::Archive && record.key_sha256.is_some() {
         let message = "a blob with a customer's key cannot be archived";
-        return Err(Error::exists(codes::TIER_NOT_ALLOWED, message));
+        return Err(Error::exists(BlobReason::TierNotAllowed, message));
     }
     let leaves_archive = now.is_some_and(|chosen| chosen.tier == Tier::Archive);
     record.tier = Some(match (now, leaves_archive && to != Tier::Archive) {
@@ -309,7 +308,7 @@ fn move_to_tier(record: &mut BlobRecord, to: Tier, is_urgent: bool, now_ms: u64)
                 && (way.to != to || way.is_urgent && !is_urgent)
             {
                 let message = "the blob is on its way to another tier";
-                return Err(Error::exists(codes::BLOB_BEING_REHYDRATED, message));
+                return Err(Error::exists(BlobReason::BlobBeingRehydrated, message));
             }
             let takes = if is_urgent { REHYDRATION_URGENT_MS } else { REHYDRATION_MS };
             let ready_ms = now_ms + takes;

@@ -2,7 +2,7 @@
 
 use lazuli_engine::{Error, Result, Transaction, Tx};
 
-use super::address::{BlobAddress, Place};
+use super::address::{BlobAddress, BlobPlace};
 use super::conditions::{Conditions, Facts};
 use super::garbage::Garbage;
 use super::limits::{PAGE_BLOB_BYTES_MAX, PAGE_BYTES};
@@ -12,7 +12,7 @@ use super::record::{
 };
 use super::shardlet::Shardlet;
 use super::upload::Content;
-use super::{Blobs, codes};
+use super::{BlobReason, Blobs};
 
 /// What the account keeps of what is replaced and deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,9 +70,9 @@ pub(super) enum Body {
     },
 }
 
-/// Replaces whatever has the name.
+/// Replaces the blob of this name, if there is one.
 pub(super) struct Put {
-    pub(super) place: Place,
+    pub(super) place: BlobPlace,
     pub(super) kind: BlobKind,
     pub(super) new: NewBlob,
     pub(super) body: Body,
@@ -146,7 +146,7 @@ impl Shardlet<'_, '_> {
         if let Some(found) = found {
             if found.kind != kind {
                 let message = "there is a blob of another type";
-                return Err(Error::exists(codes::BLOB_TYPE_MISMATCH, message));
+                return Err(Error::exists(BlobReason::BlobTypeMismatch, message));
             }
             found.check_changeable(now_ms)?;
             found.check_not_pending()?;
@@ -192,8 +192,8 @@ impl BlobRecord {
         }
         let way = self.tier_at(now_ms).and_then(|chosen| chosen.rehydration);
         let code = match way {
-            Some(_) => codes::BLOB_BEING_REHYDRATED,
-            None => codes::BLOB_ARCHIVED,
+            Some(_) => BlobReason::BlobBeingRehydrated,
+            None => BlobReason::BlobArchived,
         };
         Err(Error::exists(code, "the blob is in the archive"))
     }
@@ -202,11 +202,11 @@ impl BlobRecord {
     pub(super) fn check_erasable(&self, now_ms: u64) -> Result<()> {
         if self.has_legal_hold {
             let message = "a legal hold keeps the blob as it is";
-            return Err(Error::exists(codes::LEGAL_HOLD, message));
+            return Err(Error::exists(BlobReason::LegalHold, message));
         }
         if self.immutability.is_some_and(|policy| policy.until_ms > now_ms) {
             let message = "a policy keeps the blob as it is";
-            return Err(Error::exists(codes::BLOB_IMMUTABLE, message));
+            return Err(Error::exists(BlobReason::BlobImmutable, message));
         }
         Ok(())
     }
@@ -318,11 +318,11 @@ impl Blobs {
 /// Whether a page blob may have this length.
 pub(super) fn check_page_length(length: u64) -> Result<()> {
     if !length.is_multiple_of(PAGE_BYTES) {
-        return Err(Error::invalid(codes::INVALID_PAGE_RANGE, "a page has 512 bytes"));
+        return Err(Error::invalid(BlobReason::InvalidPageRange, "a page has 512 bytes"));
     }
     if length > PAGE_BLOB_BYTES_MAX {
         let message = "a page blob has 8 TiB at the most";
-        return Err(Error::too_large(codes::INVALID_PAGE_RANGE, message));
+        return Err(Error::too_large(BlobReason::InvalidPageRange, message));
     }
     Ok(())
 }

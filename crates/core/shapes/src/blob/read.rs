@@ -9,18 +9,17 @@ use lazuli_engine::{
     PageLimit, Result, Space, View, after_key,
 };
 
-use super::address::{BlobAddress, Past, Place, Which, offset_of};
-use super::cells::{is_cell, read_cell};
-use super::cipher::{Cipher, CustomerKey, check_key};
-use super::codec::damaged;
+use super::address::{BlobAddress, BlobPlace, Past, Which, no_blob, offset_of};
 use super::conditions::{Conditions, Facts};
 use super::limits::PAGES_WRITE_BYTES_MAX;
 use super::pages::each_piece;
-use super::pieces::{Piece, Source, decode_row};
+use super::pieces::{
+    Cipher, CustomerKey, Piece, Source, check_key, decode_row, is_cell, read_cell,
+};
 use super::pins::Pin;
-use super::place::no_blob;
 use super::record::{BlobKind, BlobRecord, ContentRef, Form};
-use super::{Blobs, codes};
+use super::rows::damaged;
+use super::{BlobReason, Blobs};
 
 /// The rows of pieces that a reader takes at once.
 const ROWS_AT_ONCE: PageLimit = PageLimit { items: 64, bytes: 256 * 1024 };
@@ -45,7 +44,7 @@ pub struct BlobRead {
 /// A state of a blob, from one snapshot.
 pub(super) struct Seen {
     pub(super) record: BlobRecord,
-    pub(super) place: Place,
+    pub(super) place: BlobPlace,
     /// For older states of page blobs: the time whose pages they have.
     pub(super) as_of: Option<Lsn>,
     pub(super) view: View,
@@ -91,7 +90,7 @@ impl Blobs {
             }
             Some(_) => {
                 let message = "the range begins behind the end of the blob";
-                return Err(Error::invalid(codes::INVALID_RANGE, message));
+                return Err(Error::invalid(BlobReason::InvalidRange, message));
             }
         };
         self.open(seen, range, key.cloned()).await
@@ -130,7 +129,7 @@ impl Blobs {
         self.see_at(place, which).await
     }
 
-    pub(super) async fn see_at(&self, place: Place, which: Which) -> Result<Seen> {
+    pub(super) async fn see_at(&self, place: BlobPlace, which: Which) -> Result<Seen> {
         // The pin comes before the snapshot: what the snapshot names stays until the pin is gone.
         let pin = self.pins.pin(&place.route);
         let view = self.engine.read(place.container, &place.route, 1).await?;
@@ -166,7 +165,7 @@ impl BlobRecord {
 /// Bytes of a blob, piece by piece. While it lives nothing of what it reads is collected.
 pub struct BlobReader {
     blobs: Blobs,
-    place: Place,
+    place: BlobPlace,
     content: ContentRef,
     /// Whether what no piece covers is zeros.
     is_sparse: bool,
@@ -241,7 +240,7 @@ impl BlobReader {
             (None, _) => None,
             (Some(iv), Some(key)) => Some(Cipher::at(key, iv, place.start)),
             (Some(_), None) => {
-                return Err(Error::precondition(codes::KEY_REQUIRED, "the blob needs its key"));
+                return Err(Error::precondition(BlobReason::KeyRequired, "the blob needs its key"));
             }
         };
         match &piece.source {
@@ -359,7 +358,7 @@ impl OpenFile {
 /// All rows of a range of one space of a blob.
 pub(super) async fn rows_of(
     view: &View,
-    place: &Place,
+    place: &BlobPlace,
     space: Space,
     mut range: KeyRange,
 ) -> Result<Vec<(ItemKey, Item)>> {
@@ -379,7 +378,7 @@ pub(super) async fn rows_of(
 /// All rows of the pieces that a content has now.
 pub(super) async fn all_rows(
     view: &View,
-    place: &Place,
+    place: &BlobPlace,
     content: u64,
 ) -> Result<Vec<(ItemKey, Item)>> {
     rows_of(view, place, Space::BLOB_PIECES, place.pieces(content, 0, u64::MAX)).await

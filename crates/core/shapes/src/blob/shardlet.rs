@@ -11,13 +11,13 @@ use lazuli_engine::{
     BlockFile, BlockId, Direction, Item, ItemKey, KeyRange, Lsn, PageLimit, Result, Space, Tx,
 };
 
-use super::address::{Past, Place};
-use super::codec::{Reader, Writer, damaged};
+use super::address::{BlobPlace, Past};
 use super::garbage::Garbage;
 use super::limits::{ROW_BYTES, ROW_PIECES_MAX};
 use super::pieces::{Piece, Source, encode_row};
 use super::put::Protection;
 use super::record::{BlobKind, BlobRecord, ContentRef, Deleted, Form};
+use super::rows::{Reader, Writer, damaged};
 
 /// Files that one row of garbage names at the most.
 pub(super) const GARBAGE_FILES_MAX: usize = 1_000;
@@ -26,14 +26,14 @@ const DAY_MS: u64 = 24 * 3600 * 1000;
 
 pub(super) struct Shardlet<'t, 'x> {
     pub(super) tx: &'t mut Tx<'x>,
-    pub(super) place: &'t Place,
+    pub(super) place: &'t BlobPlace,
     garbage_rows: u32,
     /// The row of the current state as it was read, so that it is not read again to be replaced.
     seen: OnceLock<Option<Item>>,
 }
 
 impl<'t, 'x> Shardlet<'t, 'x> {
-    pub(super) fn new(tx: &'t mut Tx<'x>, place: &'t Place) -> Self {
+    pub(super) fn new(tx: &'t mut Tx<'x>, place: &'t BlobPlace) -> Self {
         Self { tx, place, garbage_rows: 0, seen: OnceLock::new() }
     }
 
@@ -77,7 +77,7 @@ impl<'t, 'x> Shardlet<'t, 'x> {
         Ok(moment)
     }
 
-    /// The row of the current state, whatever it says.
+    /// The row of the current state, deleted or not.
     pub(super) async fn row(&self) -> Result<Option<BlobRecord>> {
         let item = match self.seen.get() {
             Some(item) => item.clone(),

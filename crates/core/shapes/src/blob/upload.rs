@@ -10,12 +10,10 @@ use lazuli_engine::{
 use md5::{Digest, Md5};
 use tokio::sync::oneshot;
 
-use super::address::{BlobAddress, Place};
-use super::cipher::{Cipher, CustomerKey, new_iv};
+use super::address::{BlobAddress, BlobPlace, FoundContainer};
 use super::limits::INLINE_BYTES_MAX;
-use super::pieces::{Piece, Source};
-use super::place::Found;
-use super::{Blobs, codes};
+use super::pieces::{Cipher, CustomerKey, Piece, Source, new_iv};
+use super::{BlobReason, Blobs};
 
 /// How to take bytes in.
 #[derive(Clone, Debug, Default)]
@@ -29,8 +27,8 @@ pub struct UploadOptions {
 pub struct Upload {
     blobs: Blobs,
     address: BlobAddress,
-    found: Found,
-    place: Place,
+    found: FoundContainer,
+    place: BlobPlace,
     gathered: BytesMut,
     file: Option<Box<dyn BlockWriter>>,
     length: u64,
@@ -48,8 +46,8 @@ pub struct Content {
     /// CRC-64/NVME, as the wire of blobs has it.
     pub crc64: u64,
     pub(super) address: BlobAddress,
-    pub(super) found: Found,
-    pub(super) place: Place,
+    pub(super) found: FoundContainer,
+    pub(super) place: BlobPlace,
     /// None: no bytes at all.
     pub(super) piece: Option<Piece>,
     pub(super) key_sha256: Option<[u8; 32]>,
@@ -159,7 +157,7 @@ impl Files {
         }
     }
 
-    /// Gives them up to somebody who knows what becomes of them.
+    /// Hands the files to the caller, which from now on removes or names them.
     fn release(mut self) -> Vec<BlockId> {
         std::mem::take(&mut self.ids)
     }
@@ -208,7 +206,7 @@ impl Blobs {
     /// outcome tells what becomes of the files.
     pub(super) async fn commit<T: Transaction>(
         &self,
-        place: &Place,
+        place: &BlobPlace,
         transaction: T,
         files: Option<Files>,
     ) -> Result<T::Output> {
@@ -226,7 +224,7 @@ impl Blobs {
                     let _ = blocks.remove(id).await;
                 }
             }
-            // Nobody may be there any more.
+            // The receiver may have been dropped.
             let _ = reply.send(outcome);
         };
         self.engine.env().spawn.spawn("name block files", Box::pin(task));
@@ -253,7 +251,7 @@ impl Blobs {
         if written == given {
             return Ok(());
         }
-        let code = if given.is_none() { codes::KEY_REQUIRED } else { codes::KEY_MISMATCH };
+        let code = if given.is_none() { BlobReason::KeyRequired } else { BlobReason::KeyMismatch };
         Err(Error::precondition(code, "the blob was written with another customer's key"))
     }
 }

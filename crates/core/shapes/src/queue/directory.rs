@@ -9,8 +9,8 @@ use lazuli_engine::{
     Transaction, Tx, View,
 };
 
-use super::rows::{Position, State};
-use super::{Place, Queues, SCHEMA, container_name, queue_not_found};
+use super::rows::{Position, QueueState};
+use super::{QueuePlace, Queues, SCHEMA, container_name, queue_not_found};
 
 /// The partitions that the queues of an account begin with.
 const PARTITIONS: u16 = 16;
@@ -112,7 +112,7 @@ fn is_same(a: &Metadata, b: &Metadata) -> bool {
 }
 
 struct Create {
-    place: Place,
+    place: QueuePlace,
     metadata: Metadata,
     salt: u64,
 }
@@ -132,13 +132,13 @@ impl Transaction for Create {
         tx.put(&self.place.queue(), description.encode()).await?;
         let head = Position::default();
         let line = tx.lsn().0;
-        let state = State { line, salt: self.salt, next: 1, count: 0, head, end_ms: 0 };
+        let state = QueueState { line, salt: self.salt, next: 1, count: 0, head, end_ms: 0 };
         tx.put(&self.place.state(), state.encode()).await?;
         Ok(Created::New)
     }
 }
 
-struct Remove(Place);
+struct Remove(QueuePlace);
 
 impl Transaction for Remove {
     type Output = ();
@@ -151,7 +151,7 @@ impl Transaction for Remove {
     }
 }
 
-struct Clear(Place);
+struct Clear(QueuePlace);
 
 impl Transaction for Clear {
     type Output = ();
@@ -173,7 +173,7 @@ enum Keep {
 }
 
 struct Describe {
-    place: Place,
+    place: QueuePlace,
     keep: Keep,
 }
 
@@ -191,7 +191,7 @@ impl Transaction for Describe {
     }
 }
 
-impl Place {
+impl QueuePlace {
     async fn description_in(&self, view: &View) -> Result<Description> {
         let item = view.get(&self.queue()).await?.ok_or_else(queue_not_found)?;
         Description::decode(item.payload)
@@ -202,7 +202,7 @@ impl Queues {
     /// Creates a queue. One with the same metadata may be there; fails with `Exists` if it has other.
     pub async fn create(&self, account: &str, queue: &str, metadata: Metadata) -> Result<Created> {
         let container = self.container(account).await?;
-        let place = Place::new(&container, queue)?;
+        let place = QueuePlace::new(&container, queue)?;
         let salt = self.engine.env().random.next_u64();
         let route = place.route.clone();
         self.engine.write(container.id, &route, Create { place, metadata, salt }).await
@@ -226,7 +226,7 @@ impl Queues {
             shards: Vec::new(),
         };
         match self.engine.create_container(&new).await {
-            // Somebody else was faster.
+            // Another request created it first.
             Err(error) if error.kind() != Kind::Exists => Err(error),
             _ => self.engine.open(&name, SCHEMA).await,
         }
@@ -247,7 +247,7 @@ impl Queues {
         let view = self.engine.read(place.container, &place.route, 1).await?;
         let metadata = place.description_in(&view).await?.metadata;
         let item = view.get(&place.state()).await?.ok_or_else(queue_not_found)?;
-        Ok(QueueProperties { metadata, count: State::decode(item.payload)?.count })
+        Ok(QueueProperties { metadata, count: QueueState::decode(item.payload)?.count })
     }
 
     pub async fn set_metadata(&self, account: &str, queue: &str, metadata: Metadata) -> Result<()> {

@@ -6,9 +6,6 @@
 //! `docs/decisions/0060-queues.md` says why, `docs/formats/queue.md` what the rows look like.
 
 mod directory;
-mod end;
-mod names;
-mod peek;
 mod put;
 mod receive;
 mod rows;
@@ -23,12 +20,20 @@ use lazuli_engine::{
 };
 
 pub use directory::{Created, Metadata, QueueInfo, QueuePage, QueueProperties};
-pub use names::{MessageId, NotOurs, Receipt};
 pub use put::NewMessage;
 pub use receive::RECEIVE_MAX;
+pub use rows::{MessageId, NotOurs, Receipt};
 pub use settle::Update;
 
-use rows::{Position, State};
+use rows::{Position, QueueState};
+
+lazuli_engine::reasons! {
+    pub enum QueueReason {
+        MessageNotFound = "message-not-found",
+        /// The receipt is not that of the last receive of the message.
+        ReceiptMismatch = "receipt-mismatch",
+    }
+}
 
 /// The schema tag of every container of queues (S13).
 const SCHEMA: &str = "queue/1";
@@ -47,7 +52,7 @@ pub struct Message {
     pub content: Bytes,
 }
 
-/// The right to change or delete a message, until somebody else gets it.
+/// The right to change or delete a message, until another receiver gets the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hold {
     pub receipt: Receipt,
@@ -71,7 +76,7 @@ pub struct Queues {
 impl Queues {
     /// From here on the engine's sweep also ends what expires in queues.
     pub fn new(engine: Arc<Engine>) -> Self {
-        end::register(&engine);
+        settle::register(&engine);
         Self { engine }
     }
 
@@ -84,9 +89,9 @@ impl Queues {
         self.engine.set_service(name, value).await
     }
 
-    async fn place(&self, account: &str, queue: &str) -> Result<Place> {
+    async fn place(&self, account: &str, queue: &str) -> Result<QueuePlace> {
         match self.engine.open(&container_name(account), SCHEMA).await {
-            Ok(container) => Place::new(&container, queue),
+            Ok(container) => QueuePlace::new(&container, queue),
             // No queue was ever created in this account.
             Err(error) if error.kind() == Kind::NotFound => Err(queue_not_found()),
             Err(error) => Err(error),
@@ -98,7 +103,7 @@ impl Queues {
         &self,
         account: &str,
         queue: &str,
-        make: impl FnOnce(Place) -> T,
+        make: impl FnOnce(QueuePlace) -> T,
     ) -> Result<T::Output> {
         let place = self.place(account, queue).await?;
         let (container, route) = (place.container, place.route.clone());
@@ -116,19 +121,19 @@ fn queue_not_found() -> Error {
 
 /// The state of a queue within a transaction.
 struct Loaded {
-    state: State,
+    state: QueueState,
     /// As it was read, to be replaced.
     item: Item,
 }
 
 /// Where a queue is: how its keys are made.
 #[derive(Clone)]
-struct Place {
+struct QueuePlace {
     container: ContainerId,
     route: Bytes,
 }
 
-impl Place {
+impl QueuePlace {
     fn new(container: &Container, queue: &str) -> Result<Self> {
         let key = [KeyPart::Text(queue.into())];
         Ok(Self { container: container.id, route: container.kind.route(&container.key, &key)? })
@@ -170,7 +175,7 @@ impl Place {
     /// The state of the queue, which it has as long as it exists.
     async fn load(&self, tx: &Tx<'_>) -> Result<Loaded> {
         let item = tx.get(&self.state()).await?.ok_or_else(queue_not_found)?;
-        Ok(Loaded { state: State::decode(item.payload.clone())?, item })
+        Ok(Loaded { state: QueueState::decode(item.payload.clone())?, item })
     }
 
     fn save(&self, tx: &mut Tx<'_>, loaded: &Loaded) -> Result<()> {

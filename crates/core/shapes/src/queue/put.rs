@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use lazuli_engine::{Item, Result, Transaction, Tx};
 
-use super::rows::{Entry, Position, State, Stored};
-use super::{Delivery, Hold, Message, MessageId, Place, Queues, Receipt};
+use super::rows::{Entry, Position, QueueState, Stored};
+use super::{Delivery, Hold, Message, MessageId, QueuePlace, Queues, Receipt};
 
 /// What a message says is kept in its own row up to this size, which is written again whenever the message is received.
 pub(super) const INLINE_BYTES_MAX: usize = 4 * 1024;
@@ -20,7 +20,7 @@ pub struct NewMessage {
 }
 
 struct Put {
-    place: Place,
+    place: QueuePlace,
     new: NewMessage,
 }
 
@@ -52,7 +52,7 @@ impl Transaction for Put {
 
 /// The rows of one message.
 pub(super) struct Row<'a> {
-    pub(super) place: &'a Place,
+    pub(super) place: &'a QueuePlace,
     pub(super) line: u64,
     pub(super) number: u64,
 }
@@ -103,7 +103,7 @@ impl Row<'_> {
     }
 }
 
-impl State {
+impl QueueState {
     /// Takes note of a message that is gone.
     pub(super) fn gone(&mut self) {
         self.count = self.count.saturating_sub(1);

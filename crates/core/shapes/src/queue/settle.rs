@@ -1,11 +1,18 @@
-//! Settling messages: whoever has the right to one changes or deletes it, by its number, without a search.
+//! How messages end: deleted or updated by their receiver; expired one by one; deleted in slices with a queue that was deleted
+//! or cleared. The engine's expiry sweep does the last two, so that they also happen when no request comes.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
-use lazuli_engine::{Error, Item, Result, Transaction, Tx};
+use lazuli_engine::{
+    BoxFuture, Engine, Error, Expirer, Item, ItemKey, KeyRange, PREFIX_BYTES, PageLimit, Result,
+    Space, Transaction, Tx, after_key, after_prefix,
+};
 
 use super::put::{INLINE_BYTES_MAX, Row};
-use super::rows::{Position, State, Stored};
-use super::{Hold, MessageId, Place, Queues, Receipt};
+use super::receive::FORWARD;
+use super::rows::{self, Entry, Position, QueueState, Stored};
+use super::{Hold, Loaded, MessageId, QueuePlace, QueueReason, Queues, Receipt};
 
 /// What to change of a message.
 #[derive(Clone, Debug)]
@@ -18,15 +25,16 @@ pub struct Update {
 
 /// A message and the right to it.
 struct Claim {
-    place: Place,
+    place: QueuePlace,
     id: MessageId,
     receipt: Receipt,
 }
 
 impl Claim {
     /// The message, if the right to it still holds.
-    async fn check(&self, tx: &Tx<'_>, state: &State) -> Result<(Item, Stored)> {
-        let not_found = || Error::not_found("message-not-found", "there is no such message");
+    async fn check(&self, tx: &Tx<'_>, state: &QueueState) -> Result<(Item, Stored)> {
+        let not_found =
+            || Error::not_found(QueueReason::MessageNotFound, "there is no such message");
         if self.id.salt != state.salt {
             return Err(not_found());
         }
@@ -35,13 +43,13 @@ impl Claim {
         // The last write of the message gave out the only receipt that is good.
         if self.receipt != (Receipt { number: self.id.number, version: item.version }) {
             let message = "the message was received or changed since the receipt was given out";
-            return Err(Error::precondition("receipt-mismatch", message));
+            return Err(Error::precondition(QueueReason::ReceiptMismatch, message));
         }
         let stored = Stored::decode(item.payload.clone())?;
         Ok((item, stored))
     }
 
-    fn row(&self, state: &State) -> Row<'_> {
+    fn row(&self, state: &QueueState) -> Row<'_> {
         Row { place: &self.place, line: state.line, number: self.id.number }
     }
 }
@@ -119,5 +127,93 @@ impl Queues {
         receipt: Receipt,
     ) -> Result<()> {
         self.write(account, queue, |place| Delete(Claim { place, id, receipt })).await
+    }
+}
+
+/// The messages of a doomed line that one transaction deletes.
+const SLICE_MESSAGES: usize = 1_000;
+/// A transaction that has written this much leaves doomed lines to the next one.
+const SLICE_WRITES: usize = 10_000;
+
+pub(super) fn register(engine: &Engine) {
+    engine.on_expiry(Space::QUEUE_MESSAGES, Arc::new(Messages));
+    engine.on_expiry(Space::QUEUE_DOOMED, Arc::new(Doomed));
+}
+
+/// Ends a message whose time to live is over.
+struct Messages;
+
+impl Expirer for Messages {
+    fn expired<'a>(
+        &'a self,
+        tx: &'a mut Tx<'_>,
+        key: &'a ItemKey,
+        item: Item,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let place = QueuePlace::of(key);
+            let (line, number) = rows::split_message_row(key.row())?;
+            let stored = Stored::decode(item.payload)?;
+            Row { place: &place, line, number }.unhang(tx, &stored, item.expires_ms).await?;
+            let Some(item) = tx.get(&place.state()).await? else { return Ok(()) };
+            let mut loaded = Loaded { state: QueueState::decode(item.payload.clone())?, item };
+            // Messages of a line that is no longer the queue's are not counted any more.
+            if loaded.state.line == line {
+                loaded.state.gone();
+                place.save(tx, &loaded)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Deletes a slice of a line that is no longer the queue's.
+struct Doomed;
+
+impl Expirer for Doomed {
+    fn expired<'a>(
+        &'a self,
+        tx: &'a mut Tx<'_>,
+        key: &'a ItemKey,
+        item: Item,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            if tx.writes() > SLICE_WRITES {
+                return doom_again(tx, key, item.payload).await;
+            }
+            let place = QueuePlace::of(key);
+            let line = rows::split_line_row(key.row())?;
+            let prefix: Bytes = [key.route(), key.row()].concat().into();
+            // What the slices before have deleted is not read again: the store may still have to step over it.
+            let start =
+                if item.payload.is_empty() { prefix.clone() } else { after_key(&item.payload) };
+            let range = KeyRange::new(start, after_prefix(&prefix));
+            let limit = PageLimit::items(SLICE_MESSAGES);
+            let page = tx.scan(place.container, Space::QUEUE_ORDER, &range, FORWARD, limit).await?;
+            for (key, item) in page.items {
+                let number = Entry::decode(&key, item.payload)?.position.number;
+                let row = rows::message_row(line, number);
+                tx.delete(&place.key(Space::QUEUE_MESSAGES, &row)).await?;
+                tx.delete(&place.key(Space::QUEUE_CONTENTS, &row)).await?;
+                tx.delete(&ItemKey::from_bytes(key, place.route.len())?).await?;
+            }
+            match page.next {
+                Some(last) => doom_again(tx, key, last.slice(PREFIX_BYTES..)).await,
+                None => Ok(()),
+            }
+        })
+    }
+}
+
+/// Has the next transaction of the sweep continue with a doomed line after this key.
+async fn doom_again(tx: &mut Tx<'_>, key: &ItemKey, after: Bytes) -> Result<()> {
+    let soon = tx.now_ms() + 1;
+    tx.put_until(key, after, Some(soon)).await
+}
+
+impl QueuePlace {
+    /// Gives a line of messages up: the sweep deletes them.
+    pub(super) async fn doom(&self, tx: &mut Tx<'_>, line: u64) -> Result<()> {
+        doom_again(tx, &self.doomed(line), Bytes::new()).await
     }
 }

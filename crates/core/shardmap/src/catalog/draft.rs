@@ -7,13 +7,14 @@ use lazuli_env::Id;
 use lazuli_store::{Error, KeyRange, Result, Txn, Write};
 
 use super::keys;
-use super::rows::{Claim, ContainerChange, Deleting, Entry, Head, LogRow, Operation};
+use super::leases::Lease;
+use super::rows::{Claim, ContainerChange, Deleting, Entry, Head, LogRow, MapOperation};
 use super::view::View;
 use crate::moves::Move;
 use crate::record::encode;
 use crate::{Container, ContainerId, Garbage, PartitionId, Shard, ShardId};
 
-/// How many versions the change log goes back. Whoever is further behind reads all of it again.
+/// How many versions the change log goes back. A router that is further behind reads all of it again.
 pub const LOG_VERSIONS_MAX: u64 = 4_096;
 /// The most partitions that one row of the change log names. Above that, followers read the container again.
 pub const LOG_PARTITIONS_MAX: usize = 1_024;
@@ -38,10 +39,15 @@ impl From<Error> for Refusal {
 pub(crate) type Decision<T> = Result<T, Refusal>;
 
 /// Something that can be done to the catalog. It is decided again whenever another change came first.
-pub(crate) trait Change: Sync {
+pub(crate) trait CatalogChange: Sync {
     type Output: Send;
 
     fn decide(&self, draft: &mut Draft) -> impl Future<Output = Decision<Self::Output>> + Send;
+
+    /// The lease that must still be held when the change is committed.
+    fn lease(&self) -> Option<&Lease> {
+        None
+    }
 }
 
 pub(crate) struct Draft {
@@ -52,7 +58,7 @@ pub(crate) struct Draft {
     log: LogRow,
     writes: Vec<Write>,
     counts: BTreeMap<(ShardId, ContainerId), i64>,
-    begun: Option<Operation>,
+    begun: Option<MapOperation>,
     advanced: bool,
 }
 
@@ -84,7 +90,7 @@ impl Draft {
     }
 
     /// The operation that it begins, if it does.
-    pub(crate) fn begun(&self) -> Option<&Operation> {
+    pub(crate) fn begun(&self) -> Option<&MapOperation> {
         self.begun.as_ref()
     }
 
@@ -113,7 +119,7 @@ impl Draft {
         Garbage { id: self.head.next_garbage - 1, shard, container, routes }
     }
 
-    /// Makes sure that no id and no version from before is given again, after a catalog has lost its memory. Nobody can
+    /// Makes sure that no id and no version from before is given again, after a catalog has lost its memory. No router can
     /// follow over the gap, so the change log begins anew.
     pub(crate) fn advance(&mut self, version: u64, partition: PartitionId, garbage: u64) {
         self.head.next_partition = self.head.next_partition.max(partition.0 + 1);
@@ -170,7 +176,7 @@ impl Draft {
         self.put_container(container);
     }
 
-    /// Takes the container from everybody's sight and frees its name. Its partitions remain, for operations to remove.
+    /// Hides the container and frees its name. Its partitions remain, for operations to remove.
     pub(crate) fn start_deleting(&mut self, deleting: &Deleting) {
         let container = &deleting.container;
         self.put(keys::of_container(keys::CONTAINER, container.id), None);
@@ -243,7 +249,7 @@ impl Draft {
     }
 
     /// Decides the operation: from the commit of this draft on it will be done. Its number is that commit's version.
-    pub(crate) fn begin(&mut self, mut operation: Operation) -> Result<Operation> {
+    pub(crate) fn begin(&mut self, mut operation: MapOperation) -> Result<MapOperation> {
         assert!(self.begun.is_none(), "a change begins one operation");
         if self.pending.len() >= PENDING_OPERATIONS_MAX {
             let message =
@@ -270,14 +276,14 @@ impl Draft {
     }
 
     /// Writes a pending operation down again, as a repair that replaces what it finds.
-    pub(crate) fn force(&mut self, mut operation: Operation) {
+    pub(crate) fn force(&mut self, mut operation: MapOperation) {
         operation.forced = true;
         let key = keys::numbered(keys::OPERATION, operation.number);
         self.put(key, Some(encode(&operation)));
     }
 
     /// Makes an operation's outcome the catalog's truth, after all local maps have taken it.
-    pub(crate) async fn finish(&mut self, operation: &Operation) -> Result<()> {
+    pub(crate) async fn finish(&mut self, operation: &MapOperation) -> Result<()> {
         for id in &operation.removes {
             let entry = self.view().entry(*id).await?;
             self.drop_entry(&entry);
@@ -314,7 +320,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Writes everything, if nobody else has changed the catalog since the draft began.
+    /// Writes everything, unless the catalog has changed since the draft began.
     pub(super) async fn commit(mut self) -> Result<()> {
         for ((shard, container), change) in std::mem::take(&mut self.counts) {
             let key = keys::count(shard, Some(container));

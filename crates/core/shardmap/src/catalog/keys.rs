@@ -27,6 +27,9 @@ pub(super) const PENDING: u8 = 0x43;
 pub(super) const MOVE: u8 = 0x44;
 pub(super) const RECORD_HEAD: u8 = 0x50;
 pub(super) const RECORD: u8 = 0x51;
+pub(super) const RECORD_LOG: u8 = 0x52;
+pub(super) const NODE: u8 = 0x60;
+pub(super) const LEASE: u8 = 0x61;
 
 fn key(space: u8, parts: &[&[u8]]) -> Bytes {
     let length: usize = parts.iter().map(|part| part.len()).sum();
@@ -43,7 +46,8 @@ pub(super) fn space(space: u8) -> Bytes {
     key(space, &[])
 }
 
-/// `HEAD | version`, `LOG | version`, `OPERATION | number`, `MOVE | number`, `RECORD_HEAD | version`.
+/// `HEAD | version`, `LOG | version`, `OPERATION | number`, `MOVE | number`, `RECORD_HEAD | version`,
+/// `RECORD_LOG | version`.
 pub(super) fn numbered(space: u8, number: u64) -> Bytes {
     key(space, &[&number.to_be_bytes()])
 }
@@ -117,4 +121,29 @@ pub(super) fn garbage(container: ContainerId, shard: ShardId, route: &[u8]) -> B
 /// `RECORD | kind | key`.
 pub(super) fn record(kind: u8, rest: &[u8]) -> Bytes {
     key(RECORD, &[&[kind], rest])
+}
+
+/// `NODE | id`.
+pub(super) fn node(id: Id) -> Bytes {
+    key(NODE, &[&id.to_bytes()])
+}
+
+pub(super) fn node_id(key: &[u8]) -> Option<Id> {
+    key.get(1..)?.try_into().ok().map(Id::from_bytes)
+}
+
+/// `LEASE | length of the work (1) | work | epoch`. With the length in front no work's prefix covers another's.
+pub(super) fn lease(work: &[u8], epoch: u64) -> Bytes {
+    key(LEASE, &[&[work.len() as u8], work, &epoch.to_be_bytes()])
+}
+
+pub(super) fn lease_prefix(work: &[u8]) -> Bytes {
+    key(LEASE, &[&[work.len() as u8], work])
+}
+
+/// The work and the epoch of a key that `lease` made.
+pub(super) fn lease_parts(key: &[u8]) -> Option<(&[u8], u64)> {
+    let (length, rest) = key.get(1..)?.split_first()?;
+    let (work, epoch) = rest.split_at_checked(usize::from(*length))?;
+    Some((work, u64::from_be_bytes(epoch.try_into().ok()?)))
 }

@@ -5,11 +5,13 @@
 //! the rows it changes and no others, so its cost does not grow with the map, and it leaves a row in the change log, so
 //! routers follow instead of reading everything.
 //!
-//! `view` reads, `draft` collects what a change writes, `records` keeps small things for the engine.
+//! `view` reads, `draft` collects what a change writes, `records` keeps small things for the engine, `leases` says which node
+//! does which background work.
 
 mod draft;
 mod keys;
 pub mod kinds;
+mod leases;
 mod records;
 mod rows;
 mod source;
@@ -19,17 +21,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lazuli_env::{Env, Id};
-use lazuli_store::{Direction, Error, KeyRange, Kind, PageLimit, Reader, Result, Store, Write};
+use lazuli_store::{
+    Direction, Error, KeyRange, Kind, PageLimit, Reader, Reads, Result, Store, Write,
+};
 
 use crate::moves::Move;
 use crate::record::{decode, encode};
 use crate::{Container, ContainerId, Garbage, Partition, PartitionId, Shard, ShardId};
 
-pub(crate) use draft::{Change, Decision, Draft, Refusal};
+pub(crate) use draft::{CatalogChange, Decision, Draft, Refusal};
 pub use draft::{LOG_PARTITIONS_MAX, LOG_VERSIONS_MAX, PENDING_OPERATIONS_MAX};
+pub use leases::{Lease, Work};
 pub use records::{Expected, RecordWrite, Versioned};
 pub(crate) use rows::Deleting;
-pub use rows::{CATALOG_FORMAT, ContainerChange, DroppedRow, Entry, Operation};
+pub use rows::{CATALOG_FORMAT, ContainerChange, DroppedRow, Entry, MapOperation};
 use rows::{Head, IdentityRow, LogRow};
 pub(crate) use view::View;
 
@@ -59,7 +64,16 @@ impl Catalog {
 
     /// The same with the id of a catalog that was lost, for shards that know it.
     pub async fn init_as(store: Arc<dyn Store>, env: Env, id: Id) -> Result<Self> {
-        if store.snapshot().get(&keys::space(keys::IDENTITY)).await?.is_none() {
+        if store.get(&keys::space(keys::IDENTITY)).await?.is_none() {
+            Self::make(&*store, id).await?;
+        }
+        Self::open(store, env).await
+    }
+
+    async fn make(store: &dyn Store, id: Id) -> Result<()> {
+        let txn = store.begin(vec![]).await?;
+        // Another process may have done it meanwhile.
+        if txn.get(&keys::space(keys::IDENTITY)).await?.is_none() {
             let identity = IdentityRow { format: CATALOG_FORMAT, id };
             let head = Head {
                 next_shard: 1,
@@ -73,13 +87,13 @@ impl Catalog {
                 Write::Put(keys::numbered(keys::HEAD, 0), encode(&head)),
                 Write::Put(keys::numbered(keys::RECORD_HEAD, 0), encode(&None::<Id>)),
             ];
-            store.begin(vec![]).await?.commit(writes).await?;
+            txn.commit(writes).await?;
         }
-        Self::open(store, env).await
+        Ok(())
     }
 
     pub async fn open(store: Arc<dyn Store>, env: Env) -> Result<Self> {
-        let snapshot = store.snapshot();
+        let snapshot = store.snapshot(&[], Reads::Several).await?;
         let blank = || Error::not_found("catalog-blank", "the store is not a catalog");
         let row = snapshot.get(&keys::space(keys::IDENTITY)).await?.ok_or_else(blank)?;
         let identity: IdentityRow = decode(row)?;
@@ -108,13 +122,18 @@ impl Catalog {
         self.id
     }
 
-    pub(crate) fn snapshot(&self) -> Box<dyn Reader> {
-        self.store.snapshot()
+    pub(crate) async fn snapshot(&self) -> Result<Box<dyn Reader>> {
+        self.store.snapshot(&[], Reads::Several).await
+    }
+
+    /// For one row.
+    async fn one(&self) -> Result<Box<dyn Reader>> {
+        self.store.snapshot(&[], Reads::One).await
     }
 
     /// Grows with every change.
     pub async fn version(&self) -> Result<u64> {
-        self.version_in(&*self.snapshot()).await
+        self.version_in(&*self.snapshot().await?).await
     }
 
     /// The version of the catalog that a snapshot shows. Heads below the highest version that was ever seen here are not
@@ -135,30 +154,30 @@ impl Catalog {
     }
 
     pub async fn shard(&self, id: ShardId) -> Result<Shard> {
-        View::of(&*self.snapshot()).shard(id).await
+        View::of(&*self.one().await?).shard(id).await
     }
 
     /// All shards, by id.
     pub async fn shards(&self) -> Result<Vec<Shard>> {
-        View::of(&*self.snapshot()).shards().await
+        View::of(&*self.snapshot().await?).shards().await
     }
 
     pub async fn container(&self, id: ContainerId) -> Result<Container> {
-        View::of(&*self.snapshot()).container(id).await
+        View::of(&*self.one().await?).container(id).await
     }
 
     pub async fn container_named(&self, name: &str) -> Result<Container> {
-        View::of(&*self.snapshot()).container_named(name).await
+        View::of(&*self.snapshot().await?).container_named(name).await
     }
 
     /// All containers, by id.
     pub async fn containers(&self) -> Result<Vec<Container>> {
-        View::of(&*self.snapshot()).containers().await
+        View::of(&*self.snapshot().await?).containers().await
     }
 
     /// How many containers there are. They are counted again only after the catalog has changed.
     pub async fn container_count(&self) -> Result<usize> {
-        let snapshot = self.snapshot();
+        let snapshot = self.snapshot().await?;
         let version = self.version_in(&*snapshot).await?;
         let counted = *self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, count)) = counted.filter(|(at, _)| *at == version) {
@@ -171,7 +190,7 @@ impl Catalog {
 
     /// Containers from this id on, by id, at most `most`: a page of all of them.
     pub async fn containers_from(&self, first: ContainerId, most: usize) -> Result<Vec<Container>> {
-        View::of(&*self.snapshot()).containers_from(first, most).await
+        View::of(&*self.snapshot().await?).containers_from(first, most).await
     }
 
     /// Containers whose names begin with `prefix`, by name, behind the name `after`, at most `most`.
@@ -181,17 +200,17 @@ impl Catalog {
         after: Option<&str>,
         most: usize,
     ) -> Result<Vec<Container>> {
-        View::of(&*self.snapshot()).containers_named(prefix, after, most).await
+        View::of(&*self.snapshot().await?).containers_named(prefix, after, most).await
     }
 
-    /// Containers that are being deleted: nobody finds them any more, some of their partitions are still there.
+    /// Containers that are being deleted: they are hidden, and some of their partitions are still there.
     pub async fn containers_deleting(&self) -> Result<Vec<Container>> {
-        let deleting = View { reader: &*self.snapshot() }.deleting().await?;
+        let deleting = View { reader: &*self.snapshot().await? }.deleting().await?;
         Ok(deleting.into_iter().map(|deleting| deleting.container).collect())
     }
 
     pub async fn partition(&self, id: PartitionId) -> Result<Entry> {
-        View::of(&*self.snapshot()).entry(id).await
+        View::of(&*self.snapshot().await?).entry(id).await
     }
 
     /// Partitions of a container that hold any of these routes, in the order of routes, at most `most`.
@@ -201,47 +220,59 @@ impl Catalog {
         routes: &KeyRange,
         most: usize,
     ) -> Result<Vec<Entry>> {
-        View::of(&*self.snapshot()).entries(container, routes, most).await
+        View::of(&*self.snapshot().await?).entries(container, routes, most).await
     }
 
     /// Partitions on a shard, at most `most`.
     pub async fn partitions_on(&self, shard: ShardId, most: usize) -> Result<Vec<Partition>> {
-        let entries = View::of(&*self.snapshot()).entries_on(shard, most).await?;
+        let entries = View::of(&*self.snapshot().await?).entries_on(shard, most).await?;
         Ok(entries.into_iter().map(|entry| entry.partition).collect())
     }
 
     /// How many partitions a shard holds.
     pub async fn partition_count(&self, shard: ShardId) -> Result<u64> {
-        View::of(&*self.snapshot()).count_on(shard, None).await
+        View::of(&*self.snapshot().await?).count_on(shard, None).await
     }
 
     /// Operations that were decided and are not finished.
-    pub async fn operations(&self) -> Result<Vec<Operation>> {
-        View::of(&*self.snapshot()).operations().await
+    pub async fn operations(&self) -> Result<Vec<MapOperation>> {
+        View::of(&*self.snapshot().await?).operations().await
     }
 
     /// Moves that are not over, by number.
     pub async fn moves(&self) -> Result<Vec<Move>> {
-        View::of(&*self.snapshot()).moves().await
+        View::of(&*self.snapshot().await?).moves().await
     }
 
     /// A move that is not over.
     pub async fn moving(&self, number: u64) -> Result<Option<Move>> {
-        View::of(&*self.snapshot()).moving(number).await
+        View::of(&*self.one().await?).moving(number).await
     }
 
     /// Data that is to be deleted, on all shards.
     pub async fn garbage(&self) -> Result<Vec<Garbage>> {
-        View::of(&*self.snapshot()).garbage().await
+        View::of(&*self.snapshot().await?).garbage().await
     }
 
     /// Makes a change: decides it on the newest version, and again if another change came first. Deciding without writing
     /// anything changes nothing.
-    pub(crate) async fn change<C: Change>(&self, change: &C) -> Decision<C::Output> {
+    pub(crate) async fn change<C: CatalogChange>(&self, change: &C) -> Decision<C::Output> {
         let id = self.env.ids.next_id();
         let mut version = self.changing.lock().await;
+        // The version of a commit whose outcome is unknown, with what it will have answered.
+        let mut unknown: Option<(u64, C::Output)> = None;
         for _ in 0..CHANGE_TRIES_MAX {
-            let Some(mut draft) = self.draft(*version, id).await? else {
+            let draft = self.draft(*version, id, change.lease()).await?;
+            // By now that commit is decided: this transaction could not have begun before, and one that did not begin found
+            // another version. The log knows which change made a version.
+            if let Some((made, output)) = unknown.take()
+                && self.made_by(made).await? == Some(id)
+            {
+                drop(draft);
+                *version = self.version().await?;
+                return Ok(output);
+            }
+            let Some(mut draft) = draft else {
                 *version = self.version().await?;
                 continue;
             };
@@ -250,29 +281,40 @@ impl Catalog {
                 return Ok(output);
             }
             let made = draft.next_version();
-            let Err(error) = draft.commit().await else {
-                *version = made;
-                self.known.fetch_max(made, Ordering::Relaxed);
-                return Ok(output);
-            };
-            if !matches!(error.kind(), Kind::Moved | Kind::Unavailable { .. }) {
-                return Err(error.into());
+            match draft.commit().await {
+                Ok(()) => {
+                    *version = made;
+                    self.known.fetch_max(made, Ordering::Relaxed);
+                    return Ok(output);
+                }
+                Err(error) if error.is_moved() => {}
+                Err(error) if matches!(error.kind(), Kind::Unavailable { .. }) => {
+                    unknown = Some((made, output));
+                }
+                Err(error) => return Err(error.into()),
             }
-            // The commit may have happened all the same. The log knows who made a version.
             *version = self.version().await?;
-            if self.made_by(made).await? == Some(id) {
-                return Ok(output);
-            }
         }
         let message = format!("others changed the catalog {CHANGE_TRIES_MAX} times meanwhile");
         Err(Error::precondition("catalog-changed", message).into())
     }
 
     /// A draft on this version; none if it is not the newest.
-    async fn draft(&self, version: u64, change: Id) -> Result<Option<Draft>> {
+    async fn draft(
+        &self,
+        version: u64,
+        change: Id,
+        lease: Option<&Lease>,
+    ) -> Result<Option<Draft>> {
         let key = keys::numbered(keys::HEAD, version);
-        let txn = match self.store.begin(vec![key.clone()]).await {
-            Err(error) if error.is_moved() => return Ok(None),
+        let guards = [key.clone()].into_iter().chain(lease.map(Lease::guard)).collect();
+        let txn = match self.store.begin(guards).await {
+            Err(error) if error.is_moved() => {
+                if let Some(lease) = lease {
+                    self.check_lease(lease).await?;
+                }
+                return Ok(None);
+            }
             begun => begun?,
         };
         let head: Option<Head> = View::of(&*txn).row(&key).await?;
@@ -284,9 +326,8 @@ impl Catalog {
 
     /// The change that made this version, if the log remembers it.
     async fn made_by(&self, version: u64) -> Result<Option<Id>> {
-        let snapshot = self.snapshot();
         let key = keys::numbered(keys::LOG, version);
-        let row: Option<LogRow> = View::of(&*snapshot).row(&key).await?;
+        let row: Option<LogRow> = View::of(&*self.one().await?).row(&key).await?;
         Ok(row.map(|row| row.change))
     }
 }

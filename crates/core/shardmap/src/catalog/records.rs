@@ -2,12 +2,17 @@
 //!
 //! They have a head of their own, so that a busy job does not make every router look for changes of maps.
 
+use crate::MapReason;
 use bytes::Bytes;
 use lazuli_env::Id;
 use lazuli_store::{Error, KeyRange, Kind, Result, Write, after_prefix};
 
 use super::{CHANGE_TRIES_MAX, Catalog, View, keys, newest};
 use crate::record::{decode, encode};
+
+/// How many versions of records are remembered with the id of the write that made them, so that a process whose commit was
+/// not answered can look up whether it happened.
+const RECORD_LOG_VERSIONS_MAX: u64 = 256;
 
 /// A record with the version that wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,8 +67,7 @@ impl Catalog {
     }
 
     pub async fn get_record(&self, kind: u8, key: &[u8]) -> Result<Option<Versioned>> {
-        let snapshot = self.snapshot();
-        let row = View::of(&*snapshot).row(&keys::record(kind, key)).await?;
+        let row = View::of(&*self.one().await?).row(&keys::record(kind, key)).await?;
         let key = Bytes::copy_from_slice(key);
         Ok(row.map(|(version, value)| Versioned { key, value, version }))
     }
@@ -81,7 +85,7 @@ impl Catalog {
             None => after_prefix(&whole),
         };
         let stored = KeyRange::new(keys::record(kind, &range.start), end);
-        let snapshot = self.snapshot();
+        let snapshot = self.snapshot().await?;
         let rows: Vec<(Bytes, (u64, Bytes))> = View::of(&*snapshot).rows(stored, most).await?;
         let strip = |key: Bytes| key.slice(whole.len()..);
         Ok(rows
@@ -95,20 +99,34 @@ impl Catalog {
     pub async fn write_records(&self, writes: &[RecordWrite]) -> Result<u64> {
         let id = self.env.ids.next_id();
         let mut version = self.recording.lock().await;
+        // The version of a commit whose outcome is unknown.
+        let mut unknown = None;
         for _ in 0..CHANGE_TRIES_MAX {
             let head = keys::numbered(keys::RECORD_HEAD, *version);
             let txn = match self.store.begin(vec![head.clone()]).await {
-                Err(error) if error.is_moved() => {
-                    *version = newest(&*self.snapshot(), keys::RECORD_HEAD).await?;
-                    continue;
-                }
-                begun => begun?,
+                Err(error) if error.is_moved() => None,
+                begun => Some(begun?),
+            };
+            // By now that commit is decided, as in `Catalog::change`.
+            if let Some(made) = unknown.take()
+                && self.recorded_by(made).await? == Some(id)
+            {
+                *version = made;
+                return Ok(made);
+            }
+            let Some(txn) = txn else {
+                *version = self.record_version().await?;
+                continue;
             };
             let made = *version + 1;
             let mut batch = vec![
                 Write::Delete(head),
                 Write::Put(keys::numbered(keys::RECORD_HEAD, made), encode(&Some(id))),
+                Write::Put(keys::numbered(keys::RECORD_LOG, made), encode(&id)),
             ];
+            if let Some(old) = made.checked_sub(RECORD_LOG_VERSIONS_MAX) {
+                batch.push(Write::Delete(keys::numbered(keys::RECORD_LOG, old)));
+            }
             for write in writes {
                 let key = keys::record(write.kind, &write.key);
                 let row = View::of(&*txn).row::<(u64, Bytes)>(&key).await?;
@@ -123,25 +141,26 @@ impl Catalog {
                     *version = made;
                     return Ok(made);
                 }
-                Err(error) if !matches!(error.kind(), Kind::Moved | Kind::Unavailable { .. }) => {
-                    return Err(error);
+                Err(error) if error.is_moved() => {}
+                Err(error) if matches!(error.kind(), Kind::Unavailable { .. }) => {
+                    unknown = Some(made);
                 }
-                // The commit may have happened all the same. Its head knows who made it.
-                Err(_) => {
-                    *version = newest(&*self.snapshot(), keys::RECORD_HEAD).await?;
-                    if self.recorded_by(made).await? == Some(id) {
-                        return Ok(made);
-                    }
-                }
+                Err(error) => return Err(error),
             }
+            *version = self.record_version().await?;
         }
         let message = format!("others wrote records {CHANGE_TRIES_MAX} times meanwhile");
         Err(Error::precondition("catalog-changed", message))
     }
 
+    async fn record_version(&self) -> Result<u64> {
+        newest(&*self.one().await?, keys::RECORD_HEAD).await
+    }
+
+    /// The write that made this version, if the log remembers it.
     async fn recorded_by(&self, version: u64) -> Result<Option<Id>> {
-        let row = self.snapshot().get(&keys::numbered(keys::RECORD_HEAD, version)).await?;
-        row.map_or(Ok(None), decode)
+        let row = self.store.get(&keys::numbered(keys::RECORD_LOG, version)).await?;
+        row.map(decode).transpose()
     }
 }
 
@@ -151,12 +170,12 @@ fn check(write: &RecordWrite, found: Option<u64>) -> Result<()> {
         (Expected::Anything, _) | (Expected::Nothing, None) => Ok(()),
         (Expected::Version(expected), Some(found)) if expected == found => Ok(()),
         (Expected::Nothing, Some(_)) => {
-            Err(Error::exists("record-exists", format!("the record {} exists", name())))
+            Err(Error::exists(MapReason::RecordExists, format!("the record {} exists", name())))
         }
         (Expected::Version(expected), found) => {
             let found = found.map_or("gone".into(), |found| format!("at version {found}"));
             let message = format!("the record {} is {found}, not at {expected}", name());
-            Err(Error::precondition("record-changed", message))
+            Err(Error::precondition(MapReason::RecordChanged, message))
         }
     }
 }

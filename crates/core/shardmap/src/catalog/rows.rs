@@ -74,7 +74,7 @@ pub enum ContainerChange {
 
 /// A change of the map that was decided and will be done, whatever happens to who began it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Operation {
+pub struct MapOperation {
     /// The version of the catalog that decided it.
     pub number: u64,
     /// What it is, for people.
@@ -97,7 +97,7 @@ pub struct Operation {
     pub forced: bool,
 }
 
-impl Operation {
+impl MapOperation {
     /// An operation on one container that does nothing yet.
     pub(crate) fn new(name: &str, container: ContainerId) -> Self {
         Self {
@@ -196,7 +196,7 @@ record_fields!(Entry { partition, lock });
 record_fields!(Claim { operation, routes });
 record_fields!(Deleting { container, shards });
 record_fields!(DroppedRow { shard, partition, epoch });
-record_fields!(Operation {
+record_fields!(MapOperation {
     number,
     name,
     container,

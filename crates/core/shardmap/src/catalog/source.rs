@@ -22,7 +22,7 @@ impl MapSource for Catalog {
 
     fn partitions(&self, id: ContainerId) -> BoxFuture<'_, Result<(u64, Vec<Partition>)>> {
         Box::pin(async move {
-            let snapshot = self.snapshot();
+            let snapshot = self.snapshot().await?;
             let view = View::of(&*snapshot);
             view.container(id).await?;
             let version = self.version_in(&*snapshot).await?;
@@ -33,7 +33,7 @@ impl MapSource for Catalog {
 
     fn changes_since(&self, id: ContainerId, version: u64) -> BoxFuture<'_, Result<MapDelta>> {
         Box::pin(async move {
-            let snapshot = self.snapshot();
+            let snapshot = self.snapshot().await?;
             let view = View::of(&*snapshot);
             view.container(id).await?;
             let newest = self.version_in(&*snapshot).await?;

@@ -4,11 +4,11 @@ use bytes::Bytes;
 use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result, after_key, limits};
 
 use super::keys;
-use super::rows::{Claim, Deleting, Entry, Operation};
+use super::rows::{Claim, Deleting, Entry, MapOperation};
 use crate::manager::is_restore;
 use crate::moves::Move;
 use crate::record::{Record, decode};
-use crate::{Container, ContainerId, Garbage, PartitionId, Shard, ShardId};
+use crate::{Container, ContainerId, Garbage, MapReason, PartitionId, Shard, ShardId};
 
 /// The catalog as one snapshot or transaction sees it.
 #[derive(Clone, Copy)]
@@ -199,7 +199,7 @@ impl<'a> View<'a> {
     pub(crate) async fn entry(&self, id: PartitionId) -> Result<Entry> {
         let missing = || {
             let message = format!("there is no partition with id {id}");
-            Error::not_found("partition-not-found", message)
+            Error::not_found(MapReason::PartitionNotFound, message)
         };
         let place: Option<(ContainerId, Bytes)> = self.row(&keys::partition(id)).await?;
         let (container, route) = place.ok_or_else(missing)?;
@@ -266,7 +266,7 @@ impl<'a> View<'a> {
         Ok(entries)
     }
 
-    /// A partition of the container that somebody has locked, if there is one. Those that moves and restores have locked
+    /// A partition of the container that is locked, if there is one. Those that moves and restores have locked
     /// do not count: they have nothing against their partition's end.
     pub(crate) async fn locked_in(&self, container: ContainerId) -> Result<Option<Entry>> {
         let moves = self.moves().await?;
@@ -276,13 +276,13 @@ impl<'a> View<'a> {
         Ok(entries.into_iter().find(|entry| entry.lock.is_some_and(|token| !is_moves(token))))
     }
 
-    /// Numbers and containers of the operations that are not finished: one row, so that nobody has to walk over the
+    /// Numbers and containers of the operations that are not finished: one row, which saves a walk over the
     /// traces of those that are.
     pub(super) async fn pending(&self) -> Result<Vec<(u64, ContainerId)>> {
         Ok(self.row(&keys::space(keys::PENDING)).await?.unwrap_or_default())
     }
 
-    pub(crate) async fn operations(&self) -> Result<Vec<Operation>> {
+    pub(crate) async fn operations(&self) -> Result<Vec<MapOperation>> {
         let mut operations = Vec::new();
         for (number, _) in self.pending().await? {
             operations.push(self.operation(number).await?.ok_or_else(torn_index)?);
@@ -290,7 +290,7 @@ impl<'a> View<'a> {
         Ok(operations)
     }
 
-    pub(crate) async fn operation(&self, number: u64) -> Result<Option<Operation>> {
+    pub(crate) async fn operation(&self, number: u64) -> Result<Option<MapOperation>> {
         self.row(&keys::numbered(keys::OPERATION, number)).await
     }
 
@@ -334,7 +334,7 @@ impl<'a> View<'a> {
 }
 
 fn no_container(which: String) -> Error {
-    Error::not_found("container-not-found", format!("there is no container {which}"))
+    Error::not_found(MapReason::ContainerNotFound, format!("there is no container {which}"))
 }
 
 fn torn_index() -> Error {

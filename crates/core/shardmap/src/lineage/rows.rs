@@ -67,7 +67,7 @@ fn standing_key() -> Bytes {
 
 /// What a shard says of itself.
 pub async fn read_standing(store: &Arc<dyn Store>) -> Result<Option<Standing>> {
-    store.snapshot().get(&standing_key()).await?.map(decode).transpose()
+    store.get(&standing_key()).await?.map(decode).transpose()
 }
 
 pub async fn write_standing(store: &Arc<dyn Store>, standing: &Standing) -> Result<()> {

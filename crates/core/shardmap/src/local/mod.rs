@@ -1,8 +1,11 @@
-//! The local map: what a shard itself says it holds. It has the last word on every request.
+//! The local map: which partitions a shard holds, by the shard's own record. It has the last word on every request.
 //!
-//! One row per partition, whose key holds the epoch: the row is the guard of every write to that partition, so whoever
-//! was routed by an older epoch cannot commit. The rows are kept in memory too, so that a check costs no read. A change is
-//! on disk before it is in memory: readers take their snapshot first and check second, so what they see was theirs to see.
+//! One row per partition, whose key holds the epoch. The row is the guard of every read and write of that partition, so a
+//! request that was routed by an older epoch is refused by the store itself.
+//!
+//! The rows are cached in memory, so that a check costs no read. Another process may change them on disk: before a check
+//! refuses, it looks whether the cache is stale (`refresh`, by the version in the key of the head row). A check that passes
+//! by a stale cache does no harm, because the guard is missing then.
 //!
 //! Changes come from operations of the catalog (`manager`). Each has a number that grows, and is applied once: the shard
 //! remembers the numbers it has applied until the catalog says that all below some number are finished, and refuses those
@@ -10,49 +13,57 @@
 
 mod count;
 mod garbage;
+mod lanes;
 mod rows;
 mod values;
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 
 use bytes::Bytes;
-use lazuli_store::{Error, Kind, Result, Store, Write};
+use lazuli_store::{Error, Kind, Newest, Result, Store, Write};
 
 use crate::mirror;
 use crate::record::encode;
-use crate::{Epoch, Partition, PartitionId, PartitionState};
+use crate::{Epoch, MapReason, Partition, PartitionId, PartitionState, figures};
 use rows::{
     HeadRow, IdentityRow, Rows, applied_key, arrival_key, arrival_writes, forget_applied,
-    forget_garbage, head_key, identity_key, progress_key, read_head, read_head_at, read_identity,
-    read_rows, row_key, wrong_shard,
+    forget_garbage, head_key, identity_key, progress_key, read_head_at, read_identity, read_rows,
+    row_key, wrong_shard,
 };
 
+pub use lanes::Lanes;
 pub use rows::SHARD_FORMAT;
 pub use values::{Access, Arrival, Arrived, Garbage, Held, Identity, LocalChange};
 
 /// How often one change is tried while other processes or a faltering store come in between.
 const APPLY_TRIES_MAX: usize = 3;
+/// How often one change begins again because another process came first.
+const APPLY_CONFLICTS_MAX: usize = 100;
+/// How often reading the map begins again while other processes change it.
+const LOAD_TRIES_MAX: usize = 100;
 
 pub struct LocalMap {
     pub(crate) store: Arc<dyn Store>,
     identity: Identity,
-    /// None while nobody knows whether the last change has reached the disk.
+    /// The cache. None while the outcome of the last change is unknown.
     rows: RwLock<Option<Rows>>,
-    /// Held while a change is made, with the version of the head as far as it is known.
-    changing: tokio::sync::Mutex<u64>,
-    /// Tells those who wait for a fence to go that something has changed, in the order in which they came: `watch` would
-    /// draw one by chance.
+    /// Held while a change is made or the cache is loaded.
+    changing: tokio::sync::Mutex<()>,
+    /// Wakes the tasks that wait for the end of a fence, in the order in which they came: `watch` would pick one by chance.
     changed: tokio::sync::Notify,
+    /// None while no engine serves the shard.
+    lanes: OnceLock<Weak<dyn Lanes>>,
 }
-
-/// The code of the refusal of a write that must wait until the partition is another shard's, or this one's again.
-pub const FENCED: &str = "partition-fenced";
 
 impl LocalMap {
     /// Makes an empty store a shard. A store that is this shard already stays as it is; one that is another is refused.
     pub async fn init(store: &Arc<dyn Store>, identity: Identity) -> Result<()> {
-        match read_identity(&*store.snapshot()).await? {
+        if let Some(found) = Self::identify(store).await? {
+            return if found == identity { Ok(()) } else { Err(wrong_shard(found, identity)) };
+        }
+        let txn = store.begin(vec![]).await?;
+        // Another process may have done it meanwhile.
+        match read_identity(&*txn).await? {
             Some(found) if found == identity => Ok(()),
             Some(found) => Err(wrong_shard(found, identity)),
             None => {
@@ -62,31 +73,31 @@ impl LocalMap {
                     Write::Put(identity_key(), encode(&row)),
                     Write::Put(head_key(0), encode(&HeadRow { finished_below: 0 })),
                 ];
-                store.begin(vec![]).await?.commit(writes).await
+                txn.commit(writes).await
             }
         }
     }
 
     /// Which shard a store is; none if it is not one yet.
     pub async fn identify(store: &Arc<dyn Store>) -> Result<Option<Identity>> {
-        read_identity(&*store.snapshot()).await
+        read_identity(&Newest::of(&**store)).await
     }
 
     /// Reads the map of a store that `init` has made a shard.
     pub async fn open(store: Arc<dyn Store>) -> Result<Self> {
-        let snapshot = store.snapshot();
-        let identity = read_identity(&*snapshot).await?.ok_or_else(|| {
+        let identity = Self::identify(&store).await?.ok_or_else(|| {
             Error::not_found("shard-blank", "the store is not a shard: it has no identity")
         })?;
-        let (version, _) = read_head(&*snapshot).await?;
-        let rows = read_rows(&*snapshot).await?;
-        Ok(Self {
+        let map = Self {
             store,
             identity,
-            rows: RwLock::new(Some(rows)),
-            changing: tokio::sync::Mutex::new(version),
+            rows: RwLock::new(None),
+            changing: tokio::sync::Mutex::default(),
             changed: tokio::sync::Notify::new(),
-        })
+            lanes: OnceLock::new(),
+        };
+        map.refresh().await?;
+        Ok(map)
     }
 
     pub fn identity(&self) -> Identity {
@@ -98,7 +109,17 @@ impl LocalMap {
         if self.identity == identity { Ok(()) } else { Err(wrong_shard(self.identity, identity)) }
     }
 
-    /// Whether this shard holds the partition at exactly this epoch, in a state that allows the access.
+    /// Whether this shard holds the partition at exactly this epoch, in a state that allows the access. Refuses only by
+    /// rows that are not stale, unless the store does not answer.
+    pub async fn held(&self, partition: PartitionId, epoch: Epoch, access: Access) -> Result<Held> {
+        let cached = self.check(partition, epoch, access);
+        match cached.is_err() && self.refresh().await.unwrap_or(false) {
+            true => self.check(partition, epoch, access),
+            false => cached,
+        }
+    }
+
+    /// The same by the cache alone.
     pub fn check(&self, partition: PartitionId, epoch: Epoch, access: Access) -> Result<Held> {
         let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
         let row = rows.as_ref().ok_or_else(unknown)?.by_id.get(&partition);
@@ -119,9 +140,11 @@ impl LocalMap {
                 format!("partition {partition} is read-only"),
             )),
             // The router shall look again, once the fence has gone.
-            (PartitionState::Fenced, Access::Write) => {
-                Err(Error::new(Kind::Moved, FENCED, format!("partition {partition} is fenced")))
-            }
+            (PartitionState::Fenced, Access::Write) => Err(Error::new(
+                Kind::Moved,
+                MapReason::PartitionFenced,
+                format!("partition {partition} is fenced"),
+            )),
             (PartitionState::Online | PartitionState::Sending, _)
             | (PartitionState::ReadOnly | PartitionState::Fenced, Access::Read) => Ok(Held {
                 guard: row_key(partition, epoch),
@@ -132,7 +155,8 @@ impl LocalMap {
         }
     }
 
-    /// Waits until the partition is no longer fenced here at this epoch.
+    /// Waits until the partition is no longer fenced here at this epoch, by the cache: while a task waits, something must
+    /// call [`Self::refresh`] now and then.
     pub async fn unfenced(&self, partition: PartitionId, epoch: Epoch) {
         let is_fenced = || {
             let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
@@ -140,7 +164,7 @@ impl LocalMap {
             row.is_some_and(|row| row.epoch == epoch && row.state == PartitionState::Fenced)
         };
         loop {
-            // What changes from here on is heard of, also before anybody waits.
+            // A change from here on wakes this task, also before it waits.
             let changed = self.changed.notified();
             if !is_fenced() {
                 return;
@@ -151,11 +175,10 @@ impl LocalMap {
 
     /// What is on its way to this shard.
     pub fn arrivals(&self) -> Result<Vec<Arrival>> {
-        let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
-        Ok(rows.as_ref().ok_or_else(unknown)?.arrivals.values().cloned().collect())
+        self.cached(|rows| rows.arrivals.values().cloned().collect())
     }
 
-    /// The key that must exist when a part of what arrives is written, so that nobody but who leads the move does.
+    /// The key that must exist when a part of what arrives is written, so that only the leader of the move does.
     pub fn arrival_guard(number: u64, epoch: u64) -> Bytes {
         arrival_key(number, epoch)
     }
@@ -165,43 +188,53 @@ impl LocalMap {
         progress_key(number)
     }
 
-    /// What stands for as long as the partition is held here at this epoch, whatever its state.
+    /// The guard of what must not happen unless the map is as the cache shows it.
+    pub fn head_guard(&self) -> Result<Bytes> {
+        self.version().map(head_key).ok_or_else(unknown)
+    }
+
+    /// Exists for as long as the partition is held here at this epoch, whatever its state.
     pub fn partition_guard(partition: PartitionId, epoch: Epoch) -> Bytes {
         row_key(partition, epoch)
     }
 
     pub fn get(&self, partition: PartitionId) -> Result<Option<Partition>> {
-        let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
-        Ok(rows.as_ref().ok_or_else(unknown)?.by_id.get(&partition).cloned())
+        self.cached(|rows| rows.by_id.get(&partition).cloned())
     }
 
     /// All partitions of this shard, by id.
     pub fn partitions(&self) -> Result<Vec<Partition>> {
-        let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
-        Ok(rows.as_ref().ok_or_else(unknown)?.by_id.values().cloned().collect())
+        self.cached(|rows| rows.by_id.values().cloned().collect())
     }
 
     /// The highest number of an operation that this shard has taken. A catalog whose version is lower has lost its memory.
     pub fn seen(&self) -> Result<u64> {
-        let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
-        Ok(rows.as_ref().ok_or_else(unknown)?.seen)
+        self.cached(|rows| rows.seen)
     }
 
     /// Makes the change, once: again is fine, and too late is refused (`operation-stale`). A shard that is not as the
     /// operation expects is refused too (`local-map-differs`), for an operator to decide.
     pub async fn apply(&self, change: &LocalChange) -> Result<()> {
-        let mut version = self.changing.lock().await;
-        let mut tries = 1;
+        // Before the lock on changes: a lane may wait for that one in its turn.
+        let _held = self.hold_lanes(change).await;
+        let _changing = self.changing.lock().await;
+        let (mut tries, mut conflicts) = (1, 0);
         loop {
-            match self.try_apply(&mut version, change).await {
-                // Another process was faster, or the store lost its answer: what is on disk now decides.
+            match self.try_apply(change).await {
+                // Another process was faster: what is on disk now decides.
+                Err(error) if error.is_moved() => {
+                    conflicts += 1;
+                    if conflicts >= APPLY_CONFLICTS_MAX {
+                        let message = "other processes keep changing the local map";
+                        return Err(Error::unavailable("local-map-busy", message));
+                    }
+                }
+                // The store lost its answer: what is on disk now decides, too.
                 Err(error) if may_have_happened(&error) && tries < APPLY_TRIES_MAX => tries += 1,
                 result => {
                     // A store that takes no writes still serves reads, for which the rows must be known.
-                    if self.is_unknown()
-                        && let Ok(found) = self.load().await
-                    {
-                        *version = found;
+                    if self.version().is_none() {
+                        let _ = self.load().await;
                     }
                     return result;
                 }
@@ -209,93 +242,68 @@ impl LocalMap {
         }
     }
 
-    async fn try_apply(&self, version: &mut u64, change: &LocalChange) -> Result<()> {
-        if self.is_unknown() {
-            *version = self.load().await?;
-        }
-        let txn = match self.store.begin(vec![head_key(*version)]).await {
+    async fn try_apply(&self, change: &LocalChange) -> Result<()> {
+        let version = match self.version() {
+            Some(version) => version,
+            None => self.load().await?,
+        };
+        let dropped = self.cached(|rows| rows.dropped(change, self.identity.shard))?;
+        let (parents, children) = self.cached(|rows| rows.heirs(change))?;
+        // The figures of partitions that end here must not change any more.
+        let mut guards = vec![head_key(version)];
+        guards.extend(parents.iter().map(|parent| row_key(parent.id, parent.epoch)));
+        let txn = match self.store.begin(guards).await {
             Err(error) if error.is_moved() => {
-                self.forget();
+                self.load().await?;
                 return Err(error);
             }
             begun => begun?,
         };
         // The guard is the row itself. To look for it by a scan would step over all heads that were deleted before it.
-        let head = read_head_at(&*txn, *version).await?;
+        let head = read_head_at(&*txn, version).await?;
         if change.operation < head.finished_below {
             let message = format!("operation {} was finished long ago", change.operation);
-            return Err(Error::precondition("operation-stale", message));
+            return Err(Error::precondition(MapReason::OperationStale, message));
         }
         if txn.get(&applied_key(change.operation)).await?.is_some() {
             return Ok(());
         }
-        let dropped = self.dropped(change)?;
+        let dropped = dropped?;
         let finished_below = head.finished_below.max(change.finished_below);
-        let garbage = self.garbage_of(change)?;
+        let garbage = self.cached(|rows| rows.garbage_of(change))?;
         let mut writes = forget_garbage(&*txn, garbage).await?;
         writes.extend(self.writes(change, &dropped, garbage));
+        writes.extend(figures::inherit(&*txn, &parents, &children).await?);
         writes.extend(forget_applied(&*txn, head.finished_below, finished_below).await?);
-        writes.push(Write::Delete(head_key(*version)));
-        writes.push(Write::Put(head_key(*version + 1), encode(&HeadRow { finished_below })));
+        writes.push(Write::Delete(head_key(version)));
+        writes.push(Write::Put(head_key(version + 1), encode(&HeadRow { finished_below })));
         let doubt = Doubt { map: self };
         txn.commit(writes).await?;
-        *version += 1;
         self.publish(change, &dropped);
         doubt.settle();
         Ok(())
     }
 
-    /// Reads the rows again after a change whose outcome was not known. Does nothing if they are known.
-    pub async fn refresh(&self) -> Result<()> {
-        if !self.is_unknown() {
-            return Ok(());
+    /// Reads the rows again if the cache is stale or unknown, and says whether it was.
+    pub async fn refresh(&self) -> Result<bool> {
+        let known = self.version();
+        if let Some(version) = known
+            && self.store.get(&head_key(version)).await?.is_some()
+        {
+            return Ok(false);
         }
-        let mut version = self.changing.lock().await;
-        if self.is_unknown() {
-            *version = self.load().await?;
+        let _changing = self.changing.lock().await;
+        // Another task may have done it meanwhile.
+        if self.version().is_none() || self.version() <= known {
+            self.load().await?;
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// The rows that the change takes away. They must be there, unless it is a repair.
-    fn dropped(&self, change: &LocalChange) -> Result<Vec<(PartitionId, Epoch)>> {
+    /// What the cache says.
+    fn cached<T>(&self, read: impl FnOnce(&Rows) -> T) -> Result<T> {
         let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
-        let rows = rows.as_ref().ok_or_else(unknown)?;
-        let ids = change.puts.iter().map(|put| put.id);
-        if change.forced {
-            let rows = &rows.by_id;
-            let ids = ids.chain(change.drops.iter().map(|(id, _)| *id));
-            return Ok(ids.filter_map(|id| rows.get(&id)).map(|row| (row.id, row.epoch)).collect());
-        }
-        if let Some((number, epoch)) = change.arrived.iter().find(|row| !rows.is_arriving(row)) {
-            let message = format!(
-                "operation {} does not find move {number} at epoch {epoch} on shard {}",
-                change.operation, self.identity.shard
-            );
-            return Err(Error::precondition("local-map-differs", message));
-        }
-        let rows = &rows.by_id;
-        let present = |(id, epoch): &(PartitionId, Epoch)| {
-            rows.get(id).is_some_and(|row| row.epoch == *epoch)
-        };
-        let replaced: BTreeSet<PartitionId> = change.drops.iter().map(|(id, _)| *id).collect();
-        let missing = change.drops.iter().find(|row| !present(row)).map(|(id, _)| *id);
-        let extra = ids.filter(|id| rows.contains_key(id)).find(|id| !replaced.contains(id));
-        match missing.or(extra) {
-            None => Ok(change.drops.clone()),
-            Some(partition) => Err(Error::precondition(
-                "local-map-differs",
-                format!(
-                    "operation {} does not fit partition {partition} as shard {} has it",
-                    change.operation, self.identity.shard
-                ),
-            )),
-        }
-    }
-
-    fn garbage_of<'a>(&self, change: &'a LocalChange) -> Result<&'a [Garbage]> {
-        let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
-        Ok(rows.as_ref().ok_or_else(unknown)?.garbage_of(change))
+        Ok(read(rows.as_ref().ok_or_else(unknown)?))
     }
 
     fn writes(
@@ -333,11 +341,13 @@ impl LocalMap {
         let arrivals = change.arrivals.iter();
         rows.arrivals.extend(arrivals.map(|arrival| (arrival.number, arrival.clone())));
         rows.seen = rows.seen.max(change.operation);
+        rows.version += 1;
         self.changed.notify_waiters();
     }
 
-    fn is_unknown(&self) -> bool {
-        self.rows.read().unwrap_or_else(PoisonError::into_inner).is_none()
+    /// The version of the map that the cache shows.
+    fn version(&self) -> Option<u64> {
+        self.rows.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|rows| rows.version)
     }
 
     fn forget(&self) {
@@ -345,18 +355,25 @@ impl LocalMap {
         self.changed.notify_waiters();
     }
 
-    /// Reads all rows into memory and answers the version of the head. Called with `changing` held.
+    /// Reads all rows into the cache and answers their version. Called with `changing` held.
     async fn load(&self) -> Result<u64> {
-        let snapshot = self.store.snapshot();
-        let (version, _) = read_head(&*snapshot).await?;
-        let rows = read_rows(&*snapshot).await?;
+        let mut tries = 1;
+        let rows = loop {
+            match read_rows(&*self.store).await {
+                // Another process has changed the map between two pages.
+                Err(error) if error.is_moved() && tries < LOAD_TRIES_MAX => tries += 1,
+                rows => break rows?,
+            }
+        };
+        let version = rows.version;
         *self.rows.write().unwrap_or_else(PoisonError::into_inner) = Some(rows);
+        self.changed.notify_waiters();
         Ok(version)
     }
 }
 
-/// Stands while a commit is on its way. If it falls, by an error or because the caller went away, nobody knows what is on
-/// disk, and the rows in memory may not be trusted.
+/// Exists while a commit is on its way. If it is dropped, by an error or because the caller was cancelled, the outcome is
+/// unknown and the cache is not valid any more.
 struct Doubt<'a> {
     map: &'a LocalMap,
 }

@@ -1,15 +1,17 @@
 //! Keys and rows of the local map in the shard's store.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::{BufMut, Bytes};
 use lazuli_env::Id;
-use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result, Write, after_key};
+use lazuli_store::{
+    Direction, Error, KeyRange, Newest, PageLimit, Reader, Result, Store, Write, after_key,
+};
 
 use super::{Arrival, Garbage, Identity, LocalChange};
 use crate::layout::{self, Space};
 use crate::record::{decode, encode, record_fields};
-use crate::{ContainerId, Epoch, Partition, PartitionId, ShardId};
+use crate::{ContainerId, Epoch, MapReason, Partition, PartitionId, ShardId};
 
 /// The format of a shard's keys and rows. A shard of a newer one is refused.
 pub const SHARD_FORMAT: u32 = 1;
@@ -24,8 +26,10 @@ pub(super) struct HeadRow {
     pub(super) finished_below: u64,
 }
 
-/// The rows in memory.
+/// The rows in memory, all of one version of the map.
 pub(super) struct Rows {
+    /// The number in the key of the head row.
+    pub(super) version: u64,
     pub(super) by_id: BTreeMap<PartitionId, Partition>,
     /// What is on its way here, by the number of its move.
     pub(super) arrivals: BTreeMap<u64, Arrival>,
@@ -36,6 +40,57 @@ pub(super) struct Rows {
 impl Rows {
     pub(super) fn is_arriving(&self, (number, epoch): &(u64, u64)) -> bool {
         self.arrivals.get(number).is_some_and(|arrival| arrival.epoch == *epoch)
+    }
+
+    /// The partitions that end with this change, and those that it makes of them.
+    pub(super) fn heirs<'a>(
+        &self,
+        change: &'a LocalChange,
+    ) -> (Vec<Partition>, Vec<&'a Partition>) {
+        let is_new = |put: &&Partition| !self.by_id.contains_key(&put.id);
+        let children: Vec<_> = change.puts.iter().filter(is_new).collect();
+        let ends = |(id, _): &&(PartitionId, Epoch)| change.puts.iter().all(|put| put.id != *id);
+        let is_parent = |row: &&Partition| {
+            let is_of = |child: &&Partition| {
+                child.container == row.container && child.routes.overlaps(&row.routes)
+            };
+            children.iter().any(is_of)
+        };
+        let ended = change.drops.iter().filter(ends).filter_map(|(id, _)| self.by_id.get(id));
+        (ended.filter(is_parent).cloned().collect(), children)
+    }
+
+    /// The rows that the change takes away from this shard. They must be there, unless it is a repair.
+    pub(super) fn dropped(
+        &self,
+        change: &LocalChange,
+        shard: ShardId,
+    ) -> Result<Vec<(PartitionId, Epoch)>> {
+        let ids = change.puts.iter().map(|put| put.id);
+        let rows = &self.by_id;
+        if change.forced {
+            let ids = ids.chain(change.drops.iter().map(|(id, _)| *id));
+            return Ok(ids.filter_map(|id| rows.get(&id)).map(|row| (row.id, row.epoch)).collect());
+        }
+        let differs = |message| Err(Error::precondition(MapReason::LocalMapDiffers, message));
+        let operation = change.operation;
+        if let Some((number, epoch)) = change.arrived.iter().find(|row| !self.is_arriving(row)) {
+            return differs(format!(
+                "operation {operation} does not find move {number} at epoch {epoch} on shard {shard}"
+            ));
+        }
+        let present = |(id, epoch): &(PartitionId, Epoch)| {
+            rows.get(id).is_some_and(|row| row.epoch == *epoch)
+        };
+        let replaced: BTreeSet<PartitionId> = change.drops.iter().map(|(id, _)| *id).collect();
+        let missing = change.drops.iter().find(|row| !present(row)).map(|(id, _)| *id);
+        let extra = ids.filter(|id| rows.contains_key(id)).find(|id| !replaced.contains(id));
+        match missing.or(extra) {
+            None => Ok(change.drops.clone()),
+            Some(partition) => differs(format!(
+                "operation {operation} does not fit partition {partition} as shard {shard} has it"
+            )),
+        }
     }
 
     /// What the change makes garbage. What has come by an arrival that is over already, which only a repair may name, is
@@ -101,7 +156,7 @@ pub(super) async fn read_identity(reader: &dyn Reader) -> Result<Option<Identity
 }
 
 /// The one live row of the head. Walks backward, because older versions may still be in the way of a forward scan.
-pub(super) async fn read_head(reader: &dyn Reader) -> Result<(u64, HeadRow)> {
+async fn read_head(reader: &dyn Reader) -> Result<(u64, HeadRow)> {
     let range = KeyRange::prefix(layout::prefix(ContainerId::SYSTEM, Space::LOCAL_HEAD));
     let page = reader.scan(&range, Direction::Backward, PageLimit::items(1)).await?;
     let lost = || Error::corrupt("row-corrupt", "the shard's local map has no head");
@@ -116,7 +171,11 @@ pub(super) async fn read_head_at(reader: &dyn Reader, version: u64) -> Result<He
     decode(reader.get(&head_key(version)).await?.ok_or_else(gone)?)
 }
 
-pub(super) async fn read_rows(reader: &dyn Reader) -> Result<Rows> {
+/// Reads the map page by page. The head row of its version is the guard of every page: fails with `Moved` if the map changes
+/// meanwhile.
+pub(super) async fn read_rows(store: &dyn Store) -> Result<Rows> {
+    let (version, head) = read_head(&Newest::of(store)).await?;
+    let reader = &Newest::guarded(store, vec![head_key(version)]);
     let rows = scan_all(reader, Space::LOCAL_MAP).await?;
     // The rows come in the order of ids, so the tree is built from below, at once.
     let by_id = rows
@@ -131,9 +190,8 @@ pub(super) async fn read_rows(reader: &dyn Reader) -> Result<Rows> {
     let marks = KeyRange::prefix(layout::prefix(ContainerId::SYSTEM, Space::APPLIED));
     let last = reader.scan(&marks, Direction::Backward, PageLimit::items(1)).await?;
     let last = last.items.first().and_then(|(key, _)| key.split_last_chunk::<8>());
-    let (_, head) = read_head(reader).await?;
     let seen = last.map_or(0, |(_, number)| u64::from_be_bytes(*number));
-    Ok(Rows { by_id, arrivals, seen: seen.max(head.finished_below) })
+    Ok(Rows { version, by_id, arrivals, seen: seen.max(head.finished_below) })
 }
 
 /// Arrivals that come and go. How far one has come is forgotten with it, unless it only changes its leader.

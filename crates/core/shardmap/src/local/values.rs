@@ -32,7 +32,7 @@ pub struct Held {
     pub is_sending: bool,
 }
 
-/// A partition on its way to a shard: what is copied there is guarded by this row, and nobody reads it yet.
+/// A partition on its way to a shard: what is copied there is guarded by this row, and it is not read yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// The number of the move.

@@ -4,7 +4,7 @@ use lazuli_store::{Error, Result};
 
 use super::shards::{check_free, idle};
 use super::{Manager, NewShard, OPERATION_PARTITIONS_MAX};
-use crate::catalog::{Change, Decision, Draft};
+use crate::catalog::{CatalogChange, Decision, Draft};
 use crate::{Identity, Shard, ShardId};
 
 impl Manager {
@@ -37,7 +37,7 @@ struct Attach<'a> {
     id: ShardId,
 }
 
-impl Change for Attach<'_> {
+impl CatalogChange for Attach<'_> {
     type Output = Shard;
 
     async fn decide(&self, draft: &mut Draft) -> Decision<Shard> {
@@ -59,7 +59,7 @@ struct Detach {
     id: ShardId,
 }
 
-impl Change for Detach {
+impl CatalogChange for Detach {
     type Output = bool;
 
     async fn decide(&self, draft: &mut Draft) -> Decision<bool> {

@@ -6,7 +6,7 @@ use lazuli_store::{Error, KeyRange, Result};
 use super::placing::check_bounds;
 use super::{Known, Manager, known};
 use crate::Partition;
-use crate::catalog::{Change, Decision, Draft, Entry, Operation};
+use crate::catalog::{CatalogChange, Decision, Draft, Entry, MapOperation};
 
 impl Manager {
     /// Splits a partition in two, at a route that lies inside it and at the edge of a shardlet. Both halves are new
@@ -26,7 +26,7 @@ struct Split {
     at: Bytes,
 }
 
-impl Change for Split {
+impl CatalogChange for Split {
     type Output = (Partition, Partition);
 
     async fn decide(&self, draft: &mut Draft) -> Decision<(Partition, Partition)> {
@@ -47,7 +47,7 @@ impl Change for Split {
         let right = draft.new_partition_id();
         let left = Partition { id: left, routes: low, epoch, ..whole.clone() };
         let right = Partition { id: right, routes: high, epoch, ..whole.clone() };
-        let mut operation = Operation::new("split", whole.container);
+        let mut operation = MapOperation::new("split", whole.container);
         operation.claims.push(whole.routes.clone());
         operation.remove(&whole);
         for half in [&left, &right] {
@@ -63,7 +63,7 @@ struct Merge {
     right: Known,
 }
 
-impl Change for Merge {
+impl CatalogChange for Merge {
     type Output = Partition;
 
     async fn decide(&self, draft: &mut Draft) -> Decision<Partition> {
@@ -74,7 +74,7 @@ impl Change for Merge {
         let routes = KeyRange::new(left.routes.start.clone(), right.routes.end.clone());
         let epoch = left.epoch.max(right.epoch).next();
         let merged = Partition { id, routes, epoch, ..left.clone() };
-        let mut operation = Operation::new("merge", left.container);
+        let mut operation = MapOperation::new("merge", left.container);
         for half in [&left, &right] {
             operation.claims.push(half.routes.clone());
             operation.remove(half);

@@ -5,7 +5,9 @@ use lazuli_store::{Error, KeyRange, Result};
 
 use super::placing::{Spread, check_bounds, check_placement};
 use super::{Manager, OPERATION_PARTITIONS_MAX, check_name, unclaimed};
-use crate::catalog::{Change, ContainerChange, Decision, Draft, Entry, Operation, Refusal, View};
+use crate::catalog::{
+    CatalogChange, ContainerChange, Decision, Draft, Entry, MapOperation, Refusal, View,
+};
 use crate::key::KeySchema;
 use crate::placement::Rule;
 use crate::route::virtual_cut;
@@ -50,7 +52,7 @@ impl Manager {
         self.run(&Create { new: container, offline: None, manager: self }).await
     }
 
-    /// Makes a container whose partitions are offline where they hold some of these routes, for somebody who fills them
+    /// Makes a container whose partitions are offline where they hold some of these routes, for a restore that fills them
     /// before anybody sees what is in there.
     pub async fn create_container_offline(
         &self,
@@ -93,7 +95,7 @@ struct Create<'a> {
     manager: &'a Manager,
 }
 
-impl Change for Create<'_> {
+impl CatalogChange for Create<'_> {
     type Output = Container;
 
     async fn decide(&self, draft: &mut Draft) -> Decision<Container> {
@@ -115,7 +117,7 @@ impl Change for Create<'_> {
             policies: new.policies.clone(),
             version: 1,
         };
-        let mut operation = Operation::new("create container", container.id);
+        let mut operation = MapOperation::new("create container", container.id);
         operation.claims.push(KeyRange::all());
         for routes in ranges {
             check_bounds(&container, &routes)?;
@@ -142,7 +144,7 @@ impl Change for Create<'_> {
     }
 }
 
-impl Change for ContainerUpdate {
+impl CatalogChange for ContainerUpdate {
     type Output = Container;
 
     async fn decide(&self, draft: &mut Draft) -> Decision<Container> {

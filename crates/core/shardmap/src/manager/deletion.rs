@@ -1,14 +1,16 @@
-//! Deleting a container: out of sight in one commit, its partitions in rounds, its data by whoever cleans garbage.
+//! Deleting a container: out of sight in one commit, its partitions in rounds, its data by the garbage collection.
 
 use lazuli_store::{KeyRange, Result};
 
 use super::containers::check_version;
 use super::{Manager, OPERATION_PARTITIONS_MAX, locks, unclaimed};
 use crate::ContainerId;
-use crate::catalog::{Change, ContainerChange, Decision, Deleting, Draft, Entry, Operation};
+use crate::catalog::{
+    CatalogChange, ContainerChange, Decision, Deleting, Draft, Entry, MapOperation,
+};
 
 impl Manager {
-    /// Deletes a container and all its partitions. From its first commit on nobody finds it any more and its name is free;
+    /// Deletes a container and all its partitions. From its first commit on it is hidden and its name is free;
     /// what a crash leaves over, the reconciler finishes.
     pub async fn delete_container(&self, id: ContainerId, version: u64) -> Result<()> {
         let mut done = self.run(&StartDeleting { id, version }).await?;
@@ -18,7 +20,7 @@ impl Manager {
         Ok(())
     }
 
-    /// Goes on with a deletion that somebody began.
+    /// Goes on with a deletion that was begun.
     pub(crate) async fn go_on_deleting(&self, id: ContainerId) -> Result<()> {
         while !self.run(&DeleteRound { id }).await? {}
         Ok(())
@@ -30,7 +32,7 @@ struct StartDeleting {
     version: u64,
 }
 
-impl Change for StartDeleting {
+impl CatalogChange for StartDeleting {
     type Output = bool;
 
     async fn decide(&self, draft: &mut Draft) -> Decision<bool> {
@@ -58,7 +60,7 @@ struct DeleteRound {
     id: ContainerId,
 }
 
-impl Change for DeleteRound {
+impl CatalogChange for DeleteRound {
     type Output = bool;
 
     async fn decide(&self, draft: &mut Draft) -> Decision<bool> {
@@ -75,7 +77,7 @@ async fn round(draft: &mut Draft, deleting: &Deleting) -> Decision<bool> {
     let most = OPERATION_PARTITIONS_MAX;
     let entries: Vec<Entry> = draft.view().entries(id, &KeyRange::all(), most + 1).await?;
     let is_last = entries.len() <= most;
-    let mut operation = Operation::new("delete container", id);
+    let mut operation = MapOperation::new("delete container", id);
     operation.claims.push(KeyRange::all());
     for entry in entries.iter().take(most) {
         operation.remove(&entry.partition);

@@ -7,7 +7,7 @@
 use lazuli_store::Result;
 
 use super::{Manager, unclaimed};
-use crate::catalog::{Change, Decision, Draft};
+use crate::catalog::{CatalogChange, Decision, Draft};
 use crate::{Garbage, ShardId};
 
 impl Manager {
@@ -22,7 +22,7 @@ impl Manager {
         self.run(&GarbageDone { garbage }).await
     }
 
-    /// Makes catalog and shard agree on garbage. What only the catalog knows is deleted, though nobody lived to tell it.
+    /// Makes catalog and shard agree on garbage. What only the catalog knows was deleted by a process that died before it could say so.
     /// What only the shard knows was forgotten with a restore of the catalog: it is adopted, unless a partition owns those
     /// routes now.
     pub(crate) async fn reconcile_garbage(&self, shard: ShardId) -> Result<()> {
@@ -55,7 +55,7 @@ struct Adopt<'a> {
     garbage: &'a Garbage,
 }
 
-impl Change for Adopt<'_> {
+impl CatalogChange for Adopt<'_> {
     type Output = bool;
 
     async fn decide(&self, draft: &mut Draft) -> Decision<bool> {
@@ -74,7 +74,7 @@ struct GarbageDone<'a> {
     garbage: &'a Garbage,
 }
 
-impl Change for GarbageDone<'_> {
+impl CatalogChange for GarbageDone<'_> {
     type Output = ();
 
     async fn decide(&self, draft: &mut Draft) -> Decision<()> {

@@ -1,11 +1,11 @@
-//! Locks: while somebody holds one, nobody else changes the partition. Reading and writing its data ignores them.
+//! Locks: while a partition is locked, only the owner of the lock changes it. Reading and writing its data ignores them.
 
 use lazuli_env::Id;
 use lazuli_store::{Error, Result};
 
 use super::{Known, Manager, known, unclaimed};
-use crate::catalog::{Change, Decision, Draft, Entry};
-use crate::{ContainerId, PartitionId};
+use crate::catalog::{CatalogChange, Decision, Draft, Entry};
+use crate::{ContainerId, MapReason, PartitionId};
 
 /// The most partitions that one commit unlocks.
 const UNLOCK_PARTITIONS_MAX: usize = 10_000;
@@ -16,7 +16,7 @@ impl Manager {
         self.env.ids.next_id()
     }
 
-    /// Locks a partition. One that is locked is refused with `partition-locked`, whoever holds the lock.
+    /// Locks a partition. One that is locked is refused with `partition-locked`, also to the owner of the lock.
     pub async fn lock(&self, partition: Known, token: Id) -> Result<()> {
         self.run(&Lock { partition, token }).await
     }
@@ -26,7 +26,7 @@ impl Manager {
         self.run(&Unlock { partition, token: Some(token) }).await
     }
 
-    /// Takes a lock away from whoever holds it. One that is not locked stays so.
+    /// Takes a lock away from its owner. One that is not locked stays so.
     pub async fn force_unlock(&self, partition: PartitionId) -> Result<()> {
         self.run(&Unlock { partition, token: None }).await
     }
@@ -49,7 +49,7 @@ pub(super) fn locked(partition: PartitionId) -> Error {
 
 pub(super) fn not_held(partition: PartitionId) -> Error {
     let message = format!("the lock of partition {partition} is not held with this token");
-    Error::precondition("lock-not-held", message)
+    Error::precondition(MapReason::LockNotHeld, message)
 }
 
 struct Lock {
@@ -57,7 +57,7 @@ struct Lock {
     token: Id,
 }
 
-impl Change for Lock {
+impl CatalogChange for Lock {
     type Output = ();
 
     async fn decide(&self, draft: &mut Draft) -> Decision<()> {
@@ -77,7 +77,7 @@ struct Unlock {
     token: Option<Id>,
 }
 
-impl Change for Unlock {
+impl CatalogChange for Unlock {
     type Output = ();
 
     async fn decide(&self, draft: &mut Draft) -> Decision<()> {
@@ -103,7 +103,7 @@ struct UnlockSome {
     token: Id,
 }
 
-impl Change for UnlockSome {
+impl CatalogChange for UnlockSome {
     type Output = usize;
 
     async fn decide(&self, draft: &mut Draft) -> Decision<usize> {

@@ -26,11 +26,13 @@ use lazuli_env::{BoxFuture, Env, Id};
 use lazuli_store::{Error, KeyRange, Result};
 
 use crate::catalog::{
-    Catalog, Change, ContainerChange, Decision, Draft, Entry, Operation, Refusal, View,
+    Catalog, CatalogChange, ContainerChange, Decision, Draft, Entry, Lease, MapOperation, Refusal,
+    View,
 };
 use crate::source::{MapDelta, MapSource};
 use crate::{
-    Container, ContainerId, Epoch, Identity, LocalChange, LocalMap, Partition, PartitionId, ShardId,
+    Container, ContainerId, Epoch, Identity, LocalChange, LocalMap, MapReason, Partition,
+    PartitionId, ShardId,
 };
 
 pub use containers::{ContainerUpdate, Cuts, NewContainer};
@@ -97,7 +99,7 @@ impl Manager {
     }
 
     /// Makes a change, after finishing whatever stands in its way, and finishes the operation it begins.
-    pub(crate) async fn run<C: Change>(&self, change: &C) -> Result<C::Output> {
+    pub(crate) async fn run<C: CatalogChange>(&self, change: &C) -> Result<C::Output> {
         let change = Reachable { change, manager: self };
         for _ in 0..SETTLE_TRIES_MAX {
             match self.catalog.change(&change).await {
@@ -129,15 +131,15 @@ impl Manager {
 
     /// Finishes an operation if it is still pending.
     pub(crate) async fn finish_pending(&self, number: u64) -> Result<()> {
-        let snapshot = self.catalog.snapshot();
+        let snapshot = self.catalog.snapshot().await?;
         match View::of(&*snapshot).operation(number).await? {
             Some(operation) => self.finish(&operation).await,
             None => Ok(()),
         }
     }
 
-    /// Takes an operation through its second and third step, whoever began it and however far it has come.
-    pub(crate) async fn finish(&self, operation: &Operation) -> Result<()> {
+    /// Takes an operation through its second and third step, however far it has come.
+    pub(crate) async fn finish(&self, operation: &MapOperation) -> Result<()> {
         let steps = self.apply(operation, None).await;
         let place = || format!("operation {} ({})", operation.number, operation.name);
         steps.map_err(|error| error.context(place()))?;
@@ -146,7 +148,7 @@ impl Manager {
         Ok(())
     }
 
-    /// The third step. Does nothing if somebody has done it.
+    /// The third step. Does nothing if it was done.
     pub(crate) async fn conclude(&self, number: u64) -> Result<()> {
         match self.catalog.change(&Conclude { number }).await {
             Ok(()) => Ok(()),
@@ -156,7 +158,11 @@ impl Manager {
     }
 
     /// The second step on all shards but one that is lost, if any.
-    pub(crate) async fn apply(&self, operation: &Operation, lost: Option<ShardId>) -> Result<()> {
+    pub(crate) async fn apply(
+        &self,
+        operation: &MapOperation,
+        lost: Option<ShardId>,
+    ) -> Result<()> {
         for shard in operation.shards() {
             if Some(shard) == lost {
                 continue;
@@ -166,8 +172,8 @@ impl Manager {
             match local.apply(&change).await {
                 Ok(()) => self.env.points.reach(&operation.name, "taken by a shard").await,
                 // Refused for being late, while the catalog knows it no more: others have finished it.
-                Err(error) if error.code() == "operation-stale" => {
-                    let snapshot = self.catalog.snapshot();
+                Err(error) if error.is(MapReason::OperationStale) => {
+                    let snapshot = self.catalog.snapshot().await?;
                     let pending = View::of(&*snapshot).operation(operation.number).await?;
                     return if pending.is_none() { Ok(()) } else { Err(error) };
                 }
@@ -179,7 +185,7 @@ impl Manager {
 
     /// What the operation does on one shard. Operations on that shard below the oldest pending one are finished, because
     /// numbers only grow.
-    async fn local_change(&self, operation: &Operation, shard: ShardId) -> Result<LocalChange> {
+    async fn local_change(&self, operation: &MapOperation, shard: ShardId) -> Result<LocalChange> {
         let pending = self.catalog.operations().await?;
         let oldest = pending.iter().filter(|other| other.shards().contains(&shard));
         let oldest = oldest.map(|other| other.number).min().unwrap_or(operation.number);
@@ -235,8 +241,8 @@ struct Reachable<'a, C> {
     manager: &'a Manager,
 }
 
-impl<C: Change> Change for Reachable<'_, C> {
-    type Output = (C::Output, Option<Operation>);
+impl<C: CatalogChange> CatalogChange for Reachable<'_, C> {
+    type Output = (C::Output, Option<MapOperation>);
 
     async fn decide(&self, draft: &mut Draft) -> Decision<Self::Output> {
         let output = self.change.decide(draft).await?;
@@ -247,11 +253,20 @@ impl<C: Change> Change for Reachable<'_, C> {
                 local.refresh().await?;
                 let seen = local.seen()?;
                 if operation.number <= seen {
-                    return Err(behind(shard, seen).into());
+                    // Unless the catalog has gone on, because the store has aborted this transaction meanwhile.
+                    return Err(match self.manager.catalog.version().await? >= seen {
+                        true => Error::unavailable("catalog-changed", "the transaction was lost"),
+                        false => behind(shard, seen),
+                    }
+                    .into());
                 }
             }
         }
         Ok((output, begun))
+    }
+
+    fn lease(&self) -> Option<&Lease> {
+        self.change.lease()
     }
 }
 
@@ -267,7 +282,7 @@ struct Conclude {
     number: u64,
 }
 
-impl Change for Conclude {
+impl CatalogChange for Conclude {
     type Output = ();
 
     async fn decide(&self, draft: &mut Draft) -> Decision<()> {
@@ -290,7 +305,7 @@ pub(crate) async fn unclaimed(
     }
 }
 
-/// The partition that the caller knows, if it is still as the caller knows it and not locked by somebody else.
+/// The partition that the caller knows, if it is still as the caller knows it and not locked by another owner.
 async fn known(view: View<'_>, known: Known) -> Decision<Entry> {
     let entry = view.entry(known.id).await?;
     let partition = &entry.partition;
@@ -298,7 +313,7 @@ async fn known(view: View<'_>, known: Known) -> Decision<Entry> {
     if partition.epoch != known.epoch {
         let message =
             format!("partition {} is at epoch {}, not {}", known.id, partition.epoch, known.epoch);
-        return Err(Error::precondition("partition-changed", message).into());
+        return Err(Error::precondition(MapReason::PartitionChanged, message).into());
     }
     match (entry.lock, known.lock) {
         (held, given) if held == given => Ok(entry),

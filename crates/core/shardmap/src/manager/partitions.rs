@@ -6,8 +6,10 @@ use lazuli_store::{Error, KeyRange, Result};
 use super::containers::too_many;
 use super::placing::{Spread, check_bounds};
 use super::{Known, Manager, OPERATION_PARTITIONS_MAX, known, unclaimed};
-use crate::catalog::{Change, Decision, Draft, Entry, Operation};
-use crate::{Container, ContainerId, Epoch, MapKind, Move, Partition, PartitionState, ShardId};
+use crate::catalog::{CatalogChange, Decision, Draft, Entry, MapOperation};
+use crate::{
+    Container, ContainerId, Epoch, MapKind, MapReason, Move, Partition, PartitionState, ShardId,
+};
 
 /// Routes to be given a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +67,7 @@ struct AddPartitions<'a> {
     manager: &'a Manager,
 }
 
-impl Change for AddPartitions<'_> {
+impl CatalogChange for AddPartitions<'_> {
     type Output = Vec<Partition>;
 
     async fn decide(&self, draft: &mut Draft) -> Decision<Vec<Partition>> {
@@ -81,7 +83,7 @@ impl Change for AddPartitions<'_> {
         }
         check_disjoint(&container, self.partitions)?;
         let mut spread = Spread::over(draft.view(), &[], self.manager).await?;
-        let mut operation = Operation::new("add partitions", container.id);
+        let mut operation = MapOperation::new("add partitions", container.id);
         for new in self.partitions {
             check_bounds(&container, &new.routes)?;
             check_unmapped(draft, &container, &new.routes).await?;
@@ -107,7 +109,7 @@ struct DeletePartition {
     partition: Known,
 }
 
-impl Change for DeletePartition {
+impl CatalogChange for DeletePartition {
     type Output = ();
 
     async fn decide(&self, draft: &mut Draft) -> Decision<()> {
@@ -120,7 +122,7 @@ impl Change for DeletePartition {
             let message = format!("partition {} is not offline", partition.id);
             return Err(Error::precondition("partition-not-offline", message).into());
         }
-        let mut operation = Operation::new("delete partition", container.id);
+        let mut operation = MapOperation::new("delete partition", container.id);
         operation.claims.push(partition.routes.clone());
         operation.remove(&partition);
         let Partition { shard, routes, .. } = partition;
@@ -135,7 +137,7 @@ struct SetState {
     state: PartitionState,
 }
 
-impl Change for SetState {
+impl CatalogChange for SetState {
     type Output = Partition;
 
     async fn decide(&self, draft: &mut Draft) -> Decision<Partition> {
@@ -153,7 +155,7 @@ impl Change for SetState {
             return Ok(before);
         }
         let after = Partition { state: self.state, epoch: before.epoch.next(), ..before.clone() };
-        let mut operation = Operation::new("set state", before.container);
+        let mut operation = MapOperation::new("set state", before.container);
         operation.claims.push(before.routes.clone());
         operation.remove(&before);
         operation.puts.push(Entry { partition: after.clone(), lock: entry.lock });
@@ -171,9 +173,10 @@ fn tiled(container: &Container) -> Error {
 fn overlap(container: &Container) -> Error {
     let name = &container.name;
     match container.kind {
-        MapKind::List => {
-            Error::exists("point-mapped", format!("a key of container {name} has a partition"))
-        }
+        MapKind::List => Error::exists(
+            MapReason::PointMapped,
+            format!("a key of container {name} has a partition"),
+        ),
         MapKind::Range | MapKind::Hash => {
             let message = format!("routes of container {name} have a partition");
             Error::exists("range-overlaps", message)

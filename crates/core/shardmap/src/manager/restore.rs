@@ -8,7 +8,7 @@ use lazuli_store::{Error, KeyRange, Result};
 
 use super::containers::too_many;
 use super::{Manager, OPERATION_PARTITIONS_MAX, locks, unclaimed};
-use crate::catalog::{Change, Decision, Draft, Entry, Operation};
+use crate::catalog::{CatalogChange, Decision, Draft, Entry, MapOperation};
 use crate::{Container, ContainerId, Partition, PartitionId, PartitionState};
 
 /// What the token of every restore begins with.
@@ -50,7 +50,7 @@ impl Manager {
     }
 
     /// Takes the partitions into use again, in the states given, all at once; those that are given none stay as they are.
-    /// What somebody else has taken since is refused with `lock-not-held`, and then nothing changes.
+    /// What another restore has taken since is refused with `lock-not-held`, and then nothing changes.
     pub async fn end_restore(
         &self,
         taken: &Taken,
@@ -66,7 +66,7 @@ struct Begin<'a> {
     token: Id,
 }
 
-impl Change for Begin<'_> {
+impl CatalogChange for Begin<'_> {
     type Output = Taken;
 
     async fn decide(&self, draft: &mut Draft) -> Decision<Taken> {
@@ -84,7 +84,7 @@ impl Change for Begin<'_> {
             partitions: Vec::with_capacity(entries.len()),
             states: Vec::with_capacity(entries.len()),
         };
-        let mut operation = Operation::new("begin restore", self.container);
+        let mut operation = MapOperation::new("begin restore", self.container);
         for Entry { partition: before, lock } in entries {
             unclaimed(draft.view(), self.container, &before.routes).await?;
             let state = match lock {
@@ -111,12 +111,12 @@ struct End<'a> {
     states: &'a [Option<PartitionState>],
 }
 
-impl Change for End<'_> {
+impl CatalogChange for End<'_> {
     type Output = ();
 
     async fn decide(&self, draft: &mut Draft) -> Decision<()> {
         let Some(first) = self.taken.partitions.first() else { return Ok(()) };
-        let mut operation = Operation::new("end restore", first.container);
+        let mut operation = MapOperation::new("end restore", first.container);
         for (held, state) in self.taken.partitions.iter().zip(self.states) {
             let Some(state) = state else { continue };
             let entry = draft.view().entry(held.id).await?;

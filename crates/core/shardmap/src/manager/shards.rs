@@ -6,7 +6,7 @@ use lazuli_store::{Error, Result};
 
 use super::placing::check_placement;
 use super::{Manager, check_name};
-use crate::catalog::{Change, Decision, Draft, Refusal, View};
+use crate::catalog::{CatalogChange, Decision, Draft, Refusal, View};
 use crate::{ContainerId, Garbage, Partition, Shard, ShardId};
 
 /// How many partitions a look at a shard names.
@@ -60,7 +60,7 @@ impl Manager {
 
     /// What would have to leave the shard before it can be removed.
     pub async fn check_shard(&self, id: ShardId) -> Result<Holdings> {
-        let snapshot = self.catalog.snapshot();
+        let snapshot = self.catalog.snapshot().await?;
         let view = View::of(&*snapshot);
         let shard = view.shard(id).await?;
         let entries = view.entries_on(id, HOLDINGS_NAMED_MAX).await?;
@@ -77,7 +77,7 @@ impl Manager {
     }
 }
 
-impl Change for NewShard {
+impl CatalogChange for NewShard {
     type Output = Shard;
 
     async fn decide(&self, draft: &mut Draft) -> Decision<Shard> {
@@ -89,7 +89,7 @@ impl Change for NewShard {
     }
 }
 
-impl Change for ShardUpdate {
+impl CatalogChange for ShardUpdate {
     type Output = Shard;
 
     async fn decide(&self, draft: &mut Draft) -> Decision<Shard> {
@@ -116,7 +116,7 @@ struct RemoveShard {
     version: u64,
 }
 
-impl Change for RemoveShard {
+impl CatalogChange for RemoveShard {
     type Output = ();
 
     async fn decide(&self, draft: &mut Draft) -> Decision<()> {

@@ -143,7 +143,7 @@ fn covers(held: &[(KeyRange, Placed)], routes: &KeyRange) -> bool {
 #[test]
 fn drawn_changes_leave_what_a_plain_list_would_hold() {
     for seed in 0..20 {
-        let mut draw = Draw(seed);
+        let mut draw = Draw::new(seed);
         let (mut map, mut model) = (Map::default(), Vec::<Partition>::new());
         for id in 0..600 {
             let routes = match draw.below(4) {
@@ -173,7 +173,7 @@ fn drawn_changes_leave_what_a_plain_list_would_hold() {
 
 #[test]
 fn maps_of_many_chunks_grow_shrink_and_keep_no_more_bytes_than_they_need() {
-    let mut draw = Draw(42);
+    let mut draw = Draw::new(42);
     let (mut map, mut model) = (Map::default(), Vec::new());
     for id in 0..2_000_u64 {
         let new = single(id, &(draw.bits() % 100_000).to_be_bytes());

@@ -8,9 +8,9 @@ mod repair;
 
 use lazuli_store::{Error, KeyRange, Result};
 
-use crate::catalog::{Change, Decision, Draft, View};
+use crate::catalog::{CatalogChange, Decision, Draft, View};
 use crate::manager::Manager;
-use crate::{Container, ContainerId, Epoch, Partition, PartitionId, ShardId};
+use crate::{Container, ContainerId, Epoch, MapReason, Partition, PartitionId, ShardId};
 use compare::Differing;
 use repair::Repair;
 
@@ -80,10 +80,12 @@ impl Manager {
     }
 
     async fn compare(&self, shard: ShardId) -> Result<Vec<Difference>> {
-        let snapshot = self.catalog().snapshot();
+        let snapshot = self.catalog().snapshot().await?;
         let view = View::of(&*snapshot);
         view.shard(shard).await?;
-        let local = self.local(shard)?.partitions()?;
+        let local = self.local(shard)?;
+        local.refresh().await?;
+        let local = local.partitions()?;
         let differing = Differing::of(view, shard, local).await?;
         let mut settled = Vec::new();
         for difference in differing.stretches() {
@@ -101,6 +103,7 @@ impl Manager {
             return Ok(());
         }
         let local = self.local(difference.shard)?;
+        local.refresh().await?;
         let rows = local.partitions()?;
         let mut here: Vec<_> = rows.iter().filter(|row| is_within(row, difference)).collect();
         here.sort_by(|a, b| a.routes.start.cmp(&b.routes.start).then(a.id.cmp(&b.id)));
@@ -145,7 +148,7 @@ impl Manager {
             if operation.shards().contains(&shard)
                 && let Err(error) = self.finish(&operation).await
             {
-                if error.code() != "local-map-differs" {
+                if !error.is(MapReason::LocalMapDiffers) {
                     return Err(error);
                 }
                 self.force_operation(operation.number).await?;
@@ -176,7 +179,7 @@ struct AdoptContainer<'a> {
     container: &'a Container,
 }
 
-impl Change for AdoptContainer<'_> {
+impl CatalogChange for AdoptContainer<'_> {
     type Output = ();
 
     async fn decide(&self, draft: &mut Draft) -> Decision<()> {
@@ -197,7 +200,7 @@ struct Force {
     number: u64,
 }
 
-impl Change for Force {
+impl CatalogChange for Force {
     type Output = ();
 
     async fn decide(&self, draft: &mut Draft) -> Decision<()> {

@@ -3,7 +3,9 @@
 use lazuli_store::{Error, KeyRange, Result};
 
 use super::{Difference, Resolution, changed};
-use crate::catalog::{Change, ContainerChange, Decision, Draft, DroppedRow, Entry, Operation};
+use crate::catalog::{
+    CatalogChange, ContainerChange, Decision, Draft, DroppedRow, Entry, MapOperation,
+};
 use crate::manager::{at_rest, unclaimed};
 use crate::{Partition, PartitionId};
 
@@ -16,7 +18,7 @@ pub(super) struct Repair<'a> {
     pub(super) last_garbage: u64,
 }
 
-impl Change for Repair<'_> {
+impl CatalogChange for Repair<'_> {
     type Output = ();
 
     async fn decide(&self, draft: &mut Draft) -> Decision<()> {
@@ -30,7 +32,7 @@ impl Change for Repair<'_> {
             return Err(changed().into());
         }
         draft.advance(self.seen, self.last_partition, self.last_garbage);
-        let mut operation = Operation::new("repair", *container);
+        let mut operation = MapOperation::new("repair", *container);
         operation.forced = true;
         operation.claims.push(routes.clone());
         operation.removes = catalog.iter().map(|row| row.id).collect();
@@ -52,7 +54,7 @@ impl Repair<'_> {
     async fn keep_catalog(
         &self,
         draft: &mut Draft,
-        operation: &mut Operation,
+        operation: &mut MapOperation,
         mine: Vec<Entry>,
     ) -> Result<()> {
         let Difference { shard, container, local, catalog, .. } = self.difference;
@@ -70,7 +72,7 @@ impl Repair<'_> {
         Ok(())
     }
 
-    async fn keep_shard(&self, draft: &mut Draft, operation: &mut Operation) -> Result<()> {
+    async fn keep_shard(&self, draft: &mut Draft, operation: &mut MapOperation) -> Result<()> {
         let Difference { shard, container, local, elsewhere, .. } = self.difference;
         draft.view().container(*container).await?;
         if let Some(other) = elsewhere.first() {

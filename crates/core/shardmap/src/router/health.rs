@@ -71,7 +71,7 @@ impl Health {
             let kind = Kind::Unavailable { retry_after: state.again_at - now };
             return Err(Error::new(kind, "shard-down", format!("shard {shard} does not answer")));
         }
-        // Others wait as long as they would if the probe failed, so one that is lost blocks nobody.
+        // Others wait as long as they would if the probe failed, so a probe that is lost blocks no request.
         state.again_at = now + self.backoff(state.failures.saturating_add(1));
         Ok(Gate::Probe)
     }

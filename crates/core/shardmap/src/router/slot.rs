@@ -1,7 +1,7 @@
 //! What a router knows of one container, and one reading of the catalog for all who wait for it.
 //!
 //! Readings of one container come one after another and are numbered. A request is content with a
-//! reading that began after the request came, whoever asked for it and however it ended. One that
+//! reading that began after the request came, however it ended. One that
 //! began before may have missed what the request is about. So however many requests wait, the
 //! catalog is read once for them, twice at most. Who has the turn may vanish at any moment: the
 //! next in line takes over.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{commit, get, key, keys_of, put};
+use super::{commit, get, key, keys_of, newest, put};
 use crate::limits::VALUE_BYTES_MAX;
 use crate::{Direction, Item, KeyRange, Kind, Store, Write};
 
@@ -16,7 +16,7 @@ pub(super) async fn ingested_items_are_read_back(store: Arc<dyn Store>) {
     assert_eq!(get(&store, &key(2999)).await.as_deref(), Some(&b"v2999"[..]));
     commit(&store, vec![put(key(7), "after"), Write::Delete(key(8))]).await;
     assert_eq!(get(&store, &key(7)).await.as_deref(), Some(&b"after"[..]));
-    let seen = keys_of(&*store.snapshot(), &KeyRange::all(), Direction::Forward).await;
+    let seen = keys_of(&*newest(&store).await, &KeyRange::all(), Direction::Forward).await;
     assert_eq!(seen.len(), 3000);
 }
 
@@ -31,7 +31,7 @@ pub(super) async fn a_large_load_appears_all_at_once_and_is_guarded(store: Arc<d
         let refused = store.ingest(vec![guard.clone()], load(1)).await.expect_err("no guard yet");
         assert_eq!(refused.kind(), Kind::Moved);
         commit(&store, vec![put(guard.clone(), "")]).await;
-        let before = store.snapshot();
+        let before = newest(&store).await;
         commit(&store, vec![put("other", "beside")]).await;
         store.ingest(vec![guard.clone()], load(2)).await.expect("the guard is there");
         let seen = before.get(&key(7)).await.expect("get");
@@ -82,7 +82,7 @@ pub(super) async fn a_load_in_parts_is_one_load(store: Arc<dyn Store>) {
         }
         loading.finish().await.expect("all of it");
         let range = KeyRange::new(key(0), None);
-        let seen = keys_of(&*store.snapshot(), &range, Direction::Forward).await;
+        let seen = keys_of(&*newest(&store).await, &range, Direction::Forward).await;
         assert_eq!(seen.len(), PARTS * 500);
         assert_eq!(first().await, Some(2));
         let mut loading = store.load(vec![]);

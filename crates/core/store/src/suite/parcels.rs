@@ -1,12 +1,12 @@
-//! Cases about what goes from one store to another as it is. There is one store here, so it comes back to where it was; what
-//! stores do for each other is theirs to show.
+//! Cases about parcels. There is one store here, so a parcel returns to the store that it comes from; each store's own tests
+//! show what two stores do for each other.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::drops::{ITEMS, items, middle, read};
-use super::{commit, key, put};
+use super::{commit, key, newest, put};
 use crate::{Item, KeyRange, Kind, Packed, Parcel, Store};
 
 /// How often a store may say that it has no time.
@@ -15,7 +15,7 @@ const REFUSALS_MAX: usize = 10_000;
 /// None if the store would rather be read.
 async fn pack(store: &Arc<dyn Store>, ranges: &[KeyRange]) -> Option<Parcel> {
     for _ in 0..REFUSALS_MAX {
-        match store.pack(ranges).await.expect("pack") {
+        match store.handover()?.pack(ranges).await.expect("pack") {
             Packed::Parcel(parcel) => return Some(parcel),
             Packed::Nothing => return None,
             // It takes a moment, as long as this.
@@ -39,18 +39,19 @@ pub(super) async fn a_parcel_is_taken_whole_or_refused(store: Arc<dyn Store>) {
     else {
         return;
     };
-    let refused = store.unpack(vec![guard.clone()], guarded).await.expect_err("no guard");
+    let handover = store.handover().expect("it has packed");
+    let refused = handover.unpack(vec![guard.clone()], guarded).await.expect_err("no guard");
     assert_eq!(refused.kind(), Kind::Moved);
     commit(&store, vec![put(guard.clone(), "")]).await;
-    let taken = store.unpack(vec![guard.clone()], first).await.expect("it is all there");
+    let taken = handover.unpack(vec![guard.clone()], first).await.expect("it is all there");
     assert!(!taken, "what is there is in the way");
-    assert!(read(&*store.snapshot(), &all).await == items, "nothing has changed");
+    assert!(read(&*newest(&store).await, &all).await == items, "nothing has changed");
     for range in &ranges {
         while store.delete_range(range, 1_000).await.expect("delete") == 1_000 {}
     }
-    let taken = store.unpack(vec![guard], second).await.expect("the guard stands");
+    let taken = handover.unpack(vec![guard], second).await.expect("the guard stands");
     // That something was there may be in the way too.
     let expected: Vec<Item> = items.iter().filter(|item| taken || !is_in(item)).cloned().collect();
-    assert!(read(&*store.snapshot(), &all).await == expected, "taken: {taken}");
-    assert!(!store.unpack(vec![], Parcel::new("of another kind")).await.expect("no guards"));
+    assert!(read(&*newest(&store).await, &all).await == expected, "taken: {taken}");
+    assert!(!handover.unpack(vec![], Parcel::new("of another kind")).await.expect("no guards"));
 }

@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod tests;
 
+use lazuli_azure::odata::ErrorFormat;
+use lazuli_azure::service::ServiceProperties as _;
 use lazuli_http::uri::Query;
 use lazuli_http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 
@@ -12,19 +14,19 @@ use crate::error::Fault;
 use crate::limits::{Limits, PAGE_BYTES};
 use crate::range::ByteRange;
 use crate::request::{Head, Operation};
-use crate::service_properties::BlobProperties;
-use crate::{block_list, etag, filter, tags, token};
+use crate::service::BlobProperties;
+use crate::{blocks, etag, filter, list, tags};
 
 /// A refusal has a status of its own, and can be said.
 fn refused(fault: &Fault) {
     assert!(fault.status().is_client_error(), "{fault:?}");
-    let _ = fault.response("id", "now");
+    let _ = fault.response(ErrorFormat::Storage, "id", "now");
 }
 
 /// The list of a blob's blocks: as many as it says, each with an id.
 pub fn block_list(data: &[u8]) {
     let limits = Limits { block_count_max: 100, ..Limits::default() };
-    match block_list::read(data, &limits) {
+    match blocks::read(data, &limits) {
         Ok(list) => {
             assert!(list.len() <= limits.block_count_max);
             assert!(list.iter().all(|(_, id)| !id.is_empty()));
@@ -126,8 +128,8 @@ pub fn moment(data: &[u8]) {
     if let Some(version) = etag::moment(&text) {
         assert_eq!(etag::moment(&etag::moment_text(version)), Some(version));
     }
-    if let Some(place) = token::read(&text) {
-        assert_eq!(token::read(&token::write(&place)), Some(place));
+    if let Some(place) = list::read_marker(&text) {
+        assert_eq!(list::read_marker(&list::write_marker(&place)), Some(place));
     }
 }
 

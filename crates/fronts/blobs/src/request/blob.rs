@@ -8,8 +8,8 @@ use super::write::{
 };
 use super::{Head, bad_header, unknown};
 use crate::access::Need;
-use crate::block_list::block_id;
-use crate::codes::Code;
+use crate::blocks::block_id;
+use crate::error::Code;
 use crate::error::{Common, Fault, Result};
 use crate::limits::Limits;
 use crate::options::{

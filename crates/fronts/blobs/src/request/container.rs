@@ -228,7 +228,7 @@ fn list(head: Head<'_>, limits: &Limits) -> Result<BlobList> {
             "tags" => &mut list.tags,
             "immutabilitypolicy" => &mut list.immutability,
             "legalhold" => &mut list.legal_hold,
-            // Nobody has permissions of their own here.
+            // There are no permissions per user here.
             "permissions" => return true,
             _ => return false,
         };

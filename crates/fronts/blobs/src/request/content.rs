@@ -7,7 +7,7 @@ use lazuli_shapes::blob::{Conditions, SequenceConditions, Which};
 use super::service::marker;
 use super::write::{NewBlob, Source};
 use super::{Head, bad_header, bad_parameter};
-use crate::codes::Code;
+use crate::error::Code;
 use crate::error::{Common, Fault, Result};
 use crate::etag;
 use crate::limits::Limits;

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::GeneralPurpose;
 use base64::engine::{DecodePaddingMode, GeneralPurposeConfig};
 use lazuli_http::date::parse_rfc1123;
 use lazuli_http::uri::Query;
-use lazuli_http::{HeaderMap, Method};
+use lazuli_http::{HeaderMap, Method, Request};
 
 use crate::error::{Common, Fault, Result};
 
@@ -36,6 +36,10 @@ pub(crate) fn bad_parameter(name: &str, value: &str) -> Fault {
 }
 
 impl<'a> Head<'a> {
+    pub(crate) fn of(request: &'a Request, query: &'a Query<'a>) -> Self {
+        Self { method: &request.method, headers: &request.headers, query }
+    }
+
     /// A header that is there and not empty.
     pub(crate) fn text(self, name: &str) -> Option<&'a str> {
         let value = self.headers.get(name).and_then(|value| value.to_str().ok());

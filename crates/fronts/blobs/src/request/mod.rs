@@ -16,10 +16,10 @@ use lazuli_http::Method;
 
 use crate::access::Need;
 use crate::address::Resource;
+use crate::address::{check_blob, check_container};
 use crate::error::{Common, Fault, Result};
 use crate::lake;
 use crate::limits::Limits;
-use crate::names::{check_blob, check_container};
 
 pub(crate) use blob::BlobOperation;
 pub(crate) use container::{BlobList, ContainerOperation, CreateContainer, MAP_HEADER, SetAcl};

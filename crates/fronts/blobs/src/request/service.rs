@@ -8,7 +8,7 @@ use crate::access::Need;
 use crate::error::Result;
 use crate::filter::{self, Search};
 use crate::limits::Limits;
-use crate::token;
+use crate::list;
 
 #[derive(Debug, PartialEq)]
 pub(crate) enum ServiceOperation {
@@ -54,7 +54,7 @@ impl Find {
 
 /// What the marker of the page before stands for.
 pub(super) fn marker(head: Head<'_>) -> Result<Option<Bytes>> {
-    let read = |text| token::read(text).ok_or_else(|| bad_parameter("marker", text));
+    let read = |text| list::read_marker(text).ok_or_else(|| bad_parameter("marker", text));
     head.parameter("marker").map(read).transpose()
 }
 

@@ -1,6 +1,6 @@
 //! What requests mean: every operation of the table is read, and what is none is refused.
 
-use lazuli_http::storage_error::ErrorCode as _;
+use lazuli_azure::storage_error::ErrorCode as _;
 use lazuli_http::uri::Query;
 use lazuli_http::{HeaderMap, HeaderName, HeaderValue, Method};
 

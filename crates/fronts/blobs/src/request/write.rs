@@ -5,7 +5,7 @@ use lazuli_shapes::blob::{
 };
 
 use super::{Head, bad_header, bad_parameter};
-use crate::codes::Code;
+use crate::error::Code;
 use crate::error::{Common, Fault, Result};
 use crate::limits::{Limits, PAGE_BYTES, SOURCE_BYTES_MAX};
 use crate::options::{

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use lazuli_blobs::{Answer, Limits, handler};
+use lazuli_azure::auth::bearer::Tokens;
+use lazuli_azure::auth::shared_key::{Form, storage_text};
+use lazuli_azure::auth::{Accounts, Key, Keys, Scheme};
+use lazuli_blobs::{Limits, handler};
 use lazuli_engine::{Engine, Settings};
-use lazuli_http::auth::bearer::Tokens;
-use lazuli_http::auth::shared_key::{Form, string_to_sign};
-use lazuli_http::auth::{Accounts, Key, Keys, Scheme};
 use lazuli_http::uri::Query;
 use lazuli_http::{Body, HeaderMap, HeaderName, HeaderValue, Method, Request, RequestId};
 use lazuli_shapes::blob::Blobs;
@@ -24,7 +24,7 @@ const ALWAYS: [&str; 3] = [
 ];
 
 pub(crate) struct Server {
-    handler: Box<dyn Fn(Request) -> Answer>,
+    handler: lazuli_http::Handler,
     runtime: tokio::runtime::Runtime,
 }
 
@@ -42,7 +42,7 @@ impl Server {
             accounts.set(name, keys);
         }
         let blobs = runtime.block_on(blobs());
-        let handler = Box::new(handler(blobs, accounts, Tokens::Basic, limits));
+        let handler = handler(blobs, accounts, Tokens::Basic, limits);
         Self { handler, runtime }
     }
 
@@ -174,7 +174,7 @@ fn sign(request: &mut Request) {
         let account = first.trim_end_matches("-secondary").to_owned();
         let query = Query::parse(&request.query).unwrap_or_default();
         let form = Form::DOCUMENTED;
-        let text = string_to_sign(Scheme::SharedKey, request, &query, &account, form);
+        let text = storage_text(Scheme::SharedKey, request, &query, &account, form);
         format!("SharedKey {account}:{}", STANDARD.encode(key("first").sign(&text)))
     } else {
         how

@@ -3,8 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use expect_test::expect;
-use lazuli_http::auth::Key;
-use lazuli_http::auth::bearer::Tokens;
+use lazuli_azure::auth::Key;
+use lazuli_azure::auth::bearer::Tokens;
 use lazuli_queues::Limits;
 
 use crate::raw::{NOW_MS, Server, elements, shared_access, signed_with};

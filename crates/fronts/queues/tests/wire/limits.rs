@@ -1,6 +1,6 @@
 //! Limits of the service, and those that can be lifted.
 
-use lazuli_http::auth::bearer::Tokens;
+use lazuli_azure::auth::bearer::Tokens;
 use lazuli_queues::Limits;
 
 use crate::raw::Server;

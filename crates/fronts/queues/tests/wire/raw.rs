@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use lazuli_azure::auth::bearer::Tokens;
+use lazuli_azure::auth::shared_key::{Form, storage_text};
+use lazuli_azure::auth::{Accounts, Key, Keys, Scheme};
 use lazuli_engine::{Engine, Settings};
-use lazuli_http::auth::bearer::Tokens;
-use lazuli_http::auth::shared_key::{Form, string_to_sign};
-use lazuli_http::auth::{Accounts, Key, Keys, Scheme};
 use lazuli_http::uri::Query;
 use lazuli_http::{Body, HeaderMap, HeaderName, HeaderValue, Method, Request, RequestId};
-use lazuli_queues::{Answer, Limits, handler};
+use lazuli_queues::{Limits, handler};
 use lazuli_shapes::queue::Queues;
 use lazuli_shardmap::manager::NewShard;
 use lazuli_store::mem::MemStore;
@@ -28,7 +28,7 @@ const ALWAYS: [&str; 3] = [
 ];
 
 pub(crate) struct Server {
-    handler: Box<dyn Fn(Request) -> Answer>,
+    handler: lazuli_http::Handler,
     runtime: tokio::runtime::Runtime,
     /// Whether requests come over TLS.
     pub(crate) secure: Cell<bool>,
@@ -48,7 +48,7 @@ impl Server {
             accounts.set(name, keys);
         }
         let queues = runtime.block_on(queues());
-        let handler = Box::new(handler(queues, accounts, tokens, limits));
+        let handler = handler(queues, accounts, tokens, limits);
         Self { handler, runtime, secure: Cell::new(false) }
     }
 
@@ -162,7 +162,7 @@ fn sign(request: &mut Request) {
         };
         let account = signer(request, &how);
         let query = Query::parse(&request.query).unwrap_or_default();
-        let text = string_to_sign(scheme, request, &query, &account, Form::DOCUMENTED);
+        let text = storage_text(scheme, request, &query, &account, Form::DOCUMENTED);
         let key = key(if how.contains("second") { "second" } else { "first" });
         format!("{name} {account}:{}", STANDARD.encode(key.sign(&text)))
     } else {

@@ -1,7 +1,7 @@
 //! The words of a filter: names, operators, parentheses, literals of every type.
 
+use lazuli_azure::odata::{Guid, Value};
 use lazuli_http::date::parse_iso8601;
-use lazuli_http::odata::{Guid, Value};
 
 use super::{BadFilter, Comparison};
 

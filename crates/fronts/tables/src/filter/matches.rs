@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use lazuli_http::odata::Value;
+use lazuli_azure::odata::Value;
 
 use super::{Comparison, Filter};
 

@@ -8,7 +8,7 @@ mod matches;
 mod parser;
 mod plan;
 
-use lazuli_http::odata::Value;
+use lazuli_azure::odata::Value;
 
 pub(crate) use plan::Plan;
 

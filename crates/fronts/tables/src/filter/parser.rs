@@ -1,6 +1,6 @@
 //! The grammar: `or` over `and` over `not` over comparisons, parentheses anywhere.
 
-use lazuli_http::odata::Value;
+use lazuli_azure::odata::Value;
 
 use super::lexer::{Token, tokens};
 use super::matches::compare;

@@ -1,6 +1,6 @@
 //! Where entities that meet a filter can be: a point, a range of rows, a range of partitions, or anywhere.
 
-use lazuli_http::odata::Value;
+use lazuli_azure::odata::Value;
 
 use super::{Comparison, Filter};
 use crate::entity::{PARTITION_KEY, ROW_KEY};

@@ -1,6 +1,6 @@
 //! What filters mean, which keys they look at, and that no text makes them panic.
 
-use lazuli_http::odata::{Guid, Value};
+use lazuli_azure::odata::{Guid, Value};
 
 use super::plan::Interval;
 use super::*;

@@ -7,15 +7,16 @@ mod tests;
 
 use std::borrow::Cow;
 
-use lazuli_http::auth::{Accounts, Key, Keys};
+use lazuli_azure::account::Target;
+use lazuli_azure::auth::access::Access;
+use lazuli_azure::auth::{Accounts, Key, Keys};
+use lazuli_azure::odata::Value;
 use lazuli_http::multipart;
-use lazuli_http::odata::Value;
 use lazuli_http::uri::{Query, percent_encode};
 use lazuli_http::{Body, HeaderMap, HeaderName, HeaderValue, Method, Request, RequestId, Uri};
 
 use crate::Call;
-use crate::access::Access;
-use crate::address::{Address, EntityKey, Resource};
+use crate::address::{EntityKey, Resource};
 use crate::entity::{Entity, PARTITION_KEY, Properties, ROW_KEY, merge};
 use crate::error::Fault;
 use crate::etag::{IfMatch, etag};
@@ -94,9 +95,12 @@ pub fn address(data: &[u8]) {
     let first = Key::from_base64("a2V5").expect("it is base64");
     accounts.set("dev", Keys { first, second: None });
     let request = request(Method::GET, path, "", &[("host", host)]);
-    match Address::of(&request, &accounts) {
-        Ok(address) => drop(address.inside(path)),
-        Err(fault) => refused(&fault),
+    if let Some((target, rest)) = Target::of(&request, &accounts) {
+        for parsed in [Resource::parse(rest), Resource::inside(&target, path)] {
+            if let Err(fault) = parsed {
+                refused(&fault);
+            }
+        }
     }
 }
 
@@ -200,10 +204,17 @@ fn refused(fault: &Fault) {
 
 fn call() -> Call {
     let request = request(Method::POST, "/dev/$batch", "", &[]);
-    let address = Address::of(&request, &Accounts::new()).expect("the path names an account");
-    let request_id = request.id.to_string().into();
-    let (access, wishes) = (Access::Owner, Wishes::NONE);
-    Call { address, access, wishes, request_id, content_id: None, received_ms: 0 }
+    let target = Target::of(&request, &Accounts::new()).expect("the path names an account").0;
+    let shared = lazuli_azure::Call {
+        target,
+        access: Access::Owner,
+        version: String::new(),
+        request_id: request.id.to_string().into(),
+        received_ms: 0,
+        secure: false,
+        peer: request.peer,
+    };
+    Call { shared, wishes: Wishes::NONE, content_id: None }
 }
 
 fn request(method: Method, path: &str, query: &str, headers: &[(&str, &str)]) -> Request {

@@ -1,7 +1,7 @@
 //! A filter as text, with no more parentheses than it needs, so that what was within the limit of depth still is.
 
+use lazuli_azure::odata::Value;
 use lazuli_http::date::{Fraction, format_iso8601};
-use lazuli_http::odata::Value;
 
 use crate::filter::{Comparison, Filter};
 

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use lazuli_azure::auth::bearer::Tokens;
+use lazuli_azure::auth::shared_key::table_text;
+use lazuli_azure::auth::{Accounts, Key, Keys, Scheme};
 use lazuli_engine::{Engine, Settings};
-use lazuli_http::auth::bearer::Tokens;
-use lazuli_http::auth::table::string_to_sign;
-use lazuli_http::auth::{Accounts, Key, Keys, Scheme};
 use lazuli_http::uri::Query;
 use lazuli_http::{Body, HeaderMap, HeaderName, HeaderValue, Method, Request, RequestId};
 use lazuli_shapes::record::Records;
 use lazuli_shardmap::manager::NewShard;
 use lazuli_store::mem::MemStore;
-use lazuli_tables::{Answer, Limits, handler};
+use lazuli_tables::{Limits, handler};
 
 /// The time at which every request arrives.
 const NOW_MS: u64 = 784_111_777_000 + 30 * 365 * 86_400_000;
@@ -27,7 +27,7 @@ const ALWAYS: [&str; 4] = [
 ];
 
 pub(crate) struct Server {
-    handler: Box<dyn Fn(Request) -> Answer>,
+    handler: lazuli_http::Handler,
     runtime: tokio::runtime::Runtime,
 }
 
@@ -45,7 +45,7 @@ impl Server {
             accounts.set(name, keys);
         }
         let records = runtime.block_on(records());
-        let handler = Box::new(handler(records, accounts, Tokens::Basic, limits));
+        let handler = handler(records, accounts, Tokens::Basic, limits);
         Self { handler, runtime }
     }
 
@@ -150,7 +150,7 @@ fn sign(request: &mut Request) {
         let account = signer(request, &how);
         let date = request.header("x-ms-date").unwrap_or_default().to_owned();
         let query = Query::parse(&request.query).unwrap_or_default();
-        let text = string_to_sign(scheme, request, &query, &account, &date);
+        let text = table_text(scheme, request, &query, &account, &date);
         let key = key(if how.contains("second") { "second" } else { "first" });
         format!("{name} {account}:{}", STANDARD.encode(key.sign(&text)))
     } else {

@@ -1,5 +1,5 @@
-//! Reads one batch of a journal and believes nothing: every tag, length and sum is checked, and memory stays bounded
-//! whatever the bytes say.
+//! Reads one batch of a journal without trusting it: every tag, length and checksum is checked, and memory stays
+//! bounded for any input.
 //!
 //! The engine writes a batch as follows, numbers little-endian (fjall 3.1.13, `journal/entry.rs`):
 //!
@@ -10,8 +10,8 @@
 //! end     3 | xxh3 of all items (8) | "FJL" 3
 //! ```
 //!
-//! The start is under no sum. The marker, which is the first item of each of our batches, says what the sequence number
-//! may be; the number of items is checked by counting them.
+//! The start has no checksum. The marker, which is the first item of each of our batches, bounds the sequence number;
+//! the number of items is checked by counting them.
 
 use std::io::{ErrorKind, Read};
 
@@ -30,12 +30,12 @@ const UNCOMPRESSED: u8 = 0;
 const TRAILER: [u8; 4] = *b"FJL\x03";
 const START_BYTES: u64 = 13;
 const ITEM_HEAD_BYTES: usize = 20;
-/// Where in a batch the marker's key begins: behind the start, and the tag and head of the first item.
+/// Offset of the marker's key in a batch: after the start, and the tag and header of the first item.
 pub(super) const MARKER_OFFSET: u64 = START_BYTES + 1 + ITEM_HEAD_BYTES as u64;
 /// How much of a value is in memory at once.
 const CHUNK_BYTES: usize = 32 * 1024;
 
-/// What the engine and the store say about a batch that is whole.
+/// The fields of a complete batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Batch {
     pub(super) marker: Marker,
@@ -43,15 +43,15 @@ pub(super) struct Batch {
     pub(super) bytes: u64,
 }
 
-/// What the next bytes are.
+/// The result of reading the next bytes.
 pub(super) enum Next {
     Whole(Batch),
-    /// Nothing, or a byte that no batch begins with: the rest may be space that was set aside.
+    /// Nothing, or a byte that no batch begins with: the rest may be preallocated space.
     NoStart,
     Damaged(&'static str),
 }
 
-/// Why reading stopped: the file, or what is in it.
+/// Why reading stopped: an I/O error, or invalid contents.
 pub(super) enum Stop {
     Io(std::io::Error),
     Damage(&'static str),
@@ -83,7 +83,7 @@ pub(super) fn read(source: &mut impl Read, marker_key: &[u8]) -> std::io::Result
     }
 }
 
-/// In which keyspace an item lies, and how long its key and its value are.
+/// The keyspace of an item, and the lengths of its key and value.
 struct ItemHead {
     keyspace: u64,
     key_bytes: usize,

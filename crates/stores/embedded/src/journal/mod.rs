@@ -1,15 +1,14 @@
-//! Looks through the journals before the engine opens them, because the engine alone gets two cases wrong: it refuses
-//! to open when the last, unanswered batch is torn in its middle, and it drops without a word everything behind a
-//! damaged header.
+//! Checks the journals before the engine opens them, because the engine handles two cases wrongly: it refuses to open
+//! when the last, unanswered batch is torn in its middle, and it silently drops everything after a damaged header.
 //!
-//! Every batch must be whole, numbered without a gap, and in order. What is not whole is **torn** if nobody can have
-//! been told that it is on disk, and is cut off; else it is **damage**, and the store is not opened. It was on disk if
+//! Every batch must be complete, numbered without a gap, and in order. An incomplete batch is **torn** if it cannot
+//! have been answered, and is cut off; otherwise it is **damage**, and the store is not opened. It was on disk if
 //!
 //! - another journal follows: the engine syncs a journal before it begins the next;
 //! - the answered file says so;
 //! - a later marker says so, even one in a torn batch: each names the last batch that was on disk before it.
 //!
-//! Nothing is written unless all of it is judged torn.
+//! Nothing is written unless the whole tail is torn.
 
 mod batch;
 
@@ -25,38 +24,38 @@ use crate::error::from_io;
 use crate::marker::{self, Marker};
 use batch::{Batch, Next};
 
-/// How far the engine's numbering may run ahead between two batches. Flushes and compactions take numbers too.
+/// How far the engine's sequence number may grow between two batches. Flushes and compactions use numbers too.
 const SEQUENCE_STEP_MAX: u64 = 1 << 32;
 const BUFFER_BYTES: usize = 256 * 1024;
-/// A disk is written in pages. No system has larger ones.
+/// Disks are written in pages; no system has larger ones.
 const PAGE_BYTES: u64 = 64 * 1024;
 
-/// What the journals hold.
+/// The contents of the journals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Scan {
-    /// The markers of the first and the last whole batch.
+    /// The markers of the first and the last complete batch.
     pub(crate) ends: Option<(Marker, Marker)>,
     pub(crate) bytes: u64,
-    /// Whether the last journal has a torn tail, which must go before the engine sees it.
+    /// Whether the last journal has a torn tail, which must be cut off before the engine opens it.
     pub(crate) torn: Option<Cut>,
-    /// The part of the last journal of which no sync has said that it is on disk.
+    /// The part of the last journal that no fsync has confirmed.
     pub(crate) unsynced: Option<(PathBuf, Range<u64>)>,
 }
 
-/// The end of a journal that was cut off, because it was never promised to anyone.
+/// The end of a journal that was cut off, because it was never answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
     pub file: PathBuf,
-    /// Where the file ends now.
+    /// The length of the file now.
     pub offset: u64,
-    /// How much lay behind it, space that was merely set aside included.
+    /// How many bytes were after it, including preallocated space.
     pub bytes: u64,
     /// What was found there.
     pub what: &'static str,
 }
 
-/// Reads all journals in `folder`. `promised` is the last batch that is known to be on disk. Batches after number `end` are
-/// taken for torn.
+/// Reads all journals in `folder`. `promised` is the last batch that is known to be on disk. Batches after number
+/// `end` are treated as torn.
 pub(crate) fn scan(folder: &Path, marker_key: &[u8], promised: u64, end: u64) -> Result<Scan> {
     let journals = list(folder)?;
     let mut scan = Scan::default();
@@ -94,13 +93,13 @@ pub(crate) fn scan(folder: &Path, marker_key: &[u8], promised: u64, end: u64) ->
     }
 }
 
-/// Writes anew what no sync has brought to disk. After a failed sync the system may show bytes that the disk does not have,
-/// and another sync would not write them.
+/// Rewrites what no fsync has confirmed. After a failed fsync the page cache may have bytes that the disk does not
+/// have, and another fsync would not write them.
 pub(crate) fn settle(scan: &Scan) -> Result<()> {
     let Some((path, range)) = &scan.unsynced else { return Ok(()) };
     let io = |error: std::io::Error| from_io(path.display(), &error);
     let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(io)?;
-    // The page in which the range begins was written again with it.
+    // The page in which the range begins is rewritten too.
     let mut at = range.start - range.start % PAGE_BYTES;
     let mut chunk = vec![0; BUFFER_BYTES];
     while at < range.end {
@@ -114,8 +113,7 @@ pub(crate) fn settle(scan: &Scan) -> Result<()> {
     file.sync_all().map_err(io)
 }
 
-/// Cuts a torn tail off, for good. Its bytes are kept in `aside` until the next cut: nothing that somebody may want to
-/// look at is destroyed, unless the disk has no room to keep it.
+/// Cuts a torn tail off. Its bytes are kept in `aside` until the next cut, for inspection, unless the disk is full.
 pub(crate) fn cut(cut: &Cut, aside: &Path) -> Result<()> {
     let io = |error: std::io::Error| from_io(cut.file.display(), &error);
     match keep_aside(cut, aside) {
@@ -150,7 +148,7 @@ fn list(folder: &Path) -> Result<Vec<PathBuf>> {
     for entry in folder.read_dir().map_err(io)? {
         let name = entry.map_err(io)?.file_name();
         let Some(name) = name.to_str().and_then(|name| name.strip_suffix(".jnl")) else { continue };
-        let id: u64 = name.parse().map_err(|_| corrupt(format!("what is {name}.jnl?")))?;
+        let id: u64 = name.parse().map_err(|_| corrupt(format!("{name}.jnl has no number")))?;
         ids.push(id);
     }
     ids.sort_unstable();
@@ -158,21 +156,21 @@ fn list(folder: &Path) -> Result<Vec<PathBuf>> {
         return Err(corrupt(format!("{} has no journal", folder.display())));
     }
     if let Some(pair) = ids.windows(2).find(|pair| pair[0] + 1 != pair[1]) {
-        let message = format!("journals {} and {} are there, none between", pair[0], pair[1]);
+        let message = format!("journals between {} and {} are missing", pair[0], pair[1]);
         return Err(corrupt(message));
     }
     Ok(ids.into_iter().map(|id| folder.join(format!("{id}.jnl"))).collect())
 }
 
-/// Where the whole batches of a journal end, and what is wrong with the rest, if anything.
+/// Where the complete batches of a journal end, and the problem after them, if any.
 struct End {
     offset: u64,
-    /// Where those end that are known to be on disk.
+    /// Where the batches end that are known to be on disk.
     synced: u64,
     damage: Option<&'static str>,
 }
 
-/// Up to which number batches are known to be on disk, and after which they are not wanted.
+/// The number up to which batches are known to be on disk, and the number after which they are rejected.
 #[derive(Clone, Copy)]
 struct Bounds {
     promised: u64,
@@ -215,7 +213,7 @@ fn read_journal(
     }
 }
 
-/// Whether a batch can come right after the one before it.
+/// Whether a batch can directly follow the previous one.
 fn follows(batch: &Batch, before: Option<&Batch>) -> bool {
     let marker = batch.marker;
     let in_step = batch.sequence >= marker.sequence_least
@@ -238,7 +236,7 @@ fn is_zero(source: &mut impl Read) -> std::io::Result<bool> {
     }
 }
 
-/// The marker of the batch that begins at `offset`, if that much of it can be read.
+/// The marker of the batch that begins at `offset`, if it is readable.
 fn marker_at(path: &Path, offset: u64, marker_key: &[u8]) -> std::io::Result<Option<Marker>> {
     let mut file = File::open(path)?;
     file.seek(SeekFrom::Start(offset + batch::MARKER_OFFSET))?;
@@ -249,8 +247,8 @@ fn marker_at(path: &Path, offset: u64, marker_key: &[u8]) -> std::io::Result<Opt
     Ok(value.and_then(Marker::decode))
 }
 
-/// Looks behind the damage for a marker which says that the damaged batch was on disk before. Which batch that is may be
-/// unknown; then a marker that names the batch right before its own is later than it, and enough.
+/// Searches after the damage for a marker that proves that the damaged batch was on disk. The number of that batch
+/// may be unknown; then a marker that names the batch right before its own is later, and is proof.
 fn later_proof(
     path: &Path,
     offset: u64,
@@ -269,13 +267,13 @@ fn later_proof(
             let Some(marker) = Marker::decode(&item[marker_key.len()..]) else { continue };
             let Marker { number, synced, .. } = marker;
             if lost.map_or(synced + 1 == number, |lost| synced >= lost) {
-                return Ok(Some(format!("commit {number} behind it says that it was on disk")));
+                return Ok(Some(format!("commit {number} proves that it was on disk")));
             }
         }
         if read == 0 {
             return Ok(None);
         }
-        // A marker may lie across two chunks.
+        // A marker may span two chunks.
         window.drain(..window.len().saturating_sub(item_bytes - 1));
     }
 }

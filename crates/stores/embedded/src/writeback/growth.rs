@@ -1,18 +1,18 @@
-//! Which parts of which files are new. Each part is named once: to ask again for what is on disk already would only have
-//! it dropped from memory.
+//! Tracks the new parts of growing files. Each part is reported once: requesting writeback of clean pages again would
+//! only drop them from the page cache.
 
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// A file that has grown by less waits: smaller writes cost the disk more than they spare the commits.
+/// A file that has grown by less waits: smaller writes cost the disk more than they save the commits.
 const PIECE_BYTES_LEAST: u64 = 128 * 1024;
-/// A page that is not full yet will be written to again, so it stays until it is. No system has larger ones.
+/// A partial page will be written again, so it waits until it is full. No system has larger pages.
 const PAGE_BYTES: u64 = 64 * 1024;
 /// An engine writes few tables at once. More than this means that the end of some was missed.
 const FILES_MAX: usize = 64;
 
-/// What is known of the files that are being written.
+/// The files that are being written.
 #[derive(Default)]
 pub(super) struct Growth {
     files: HashMap<PathBuf, Progress>,
@@ -20,7 +20,7 @@ pub(super) struct Growth {
 
 #[derive(Default)]
 struct Progress {
-    /// Up to here it has been asked for.
+    /// Writeback was requested up to here.
     asked_bytes: u64,
     is_written: bool,
 }
@@ -34,7 +34,7 @@ impl Growth {
         self.files.entry(path).or_default().is_written = true;
     }
 
-    /// The file is finished, which means synced, or gone.
+    /// The file is finished, that is synced, or deleted.
     pub(super) fn note_ended(&mut self, path: &Path) {
         self.files.remove(path);
     }
@@ -43,8 +43,8 @@ impl Growth {
         self.files.clear();
     }
 
-    /// What is new in files that were written to since the last time, given how long each is now. One that is not there
-    /// any more has no length, and is forgotten.
+    /// The new parts of files that were written since the last call, given the length of each. A deleted file has no
+    /// length, and is removed.
     pub(super) fn take_new(
         &mut self,
         length_of: impl Fn(&Path) -> Option<u64>,
@@ -76,7 +76,7 @@ mod tests {
         PathBuf::from(format!("tables/{name}"))
     }
 
-    /// What is asked for of the one file that is written, after it has grown to each of the lengths.
+    /// The parts that are requested of one file, after it has grown to each of the lengths.
     fn ranges(lengths: &[u64]) -> Vec<Range<u64>> {
         let mut growth = Growth::default();
         let grow = |&length: &u64| {
@@ -100,7 +100,7 @@ mod tests {
         let then = 2 * PIECE_BYTES_LEAST;
         let expected = [0..PIECE_BYTES_LEAST, PIECE_BYTES_LEAST..then];
         assert_eq!(ranges(&[nearly, nearly + 1, nearly + 2, then - 1, then]), expected);
-        // A file that has become shorter is no table of the engine's, and nothing is wrong with it either.
+        // A file that has become shorter is not a table, but this is not an error.
         assert_eq!(ranges(&[2 * MIB, MIB, 2 * MIB, 3 * MIB]), [0..2 * MIB, 2 * MIB..3 * MIB]);
     }
 
@@ -121,7 +121,7 @@ mod tests {
         growth.note_written(table(1));
         growth.note_written(table(2));
         growth.note_ended(&table(1));
-        // Also if it was written to just before: it is on disk by now.
+        // Also if it was written just before: it is on disk by now.
         assert_eq!(growth.take_new(|path| (path == table(1)).then_some(MIB)), []);
         assert!(growth.files.is_empty());
     }

@@ -1,12 +1,12 @@
-//! Has the system write tables out while they grow, so that commits never wait for much of them.
+//! Starts writeback of tables while they grow, so that commits never wait for much of them.
 //!
-//! The engine writes a table as fast as it can and syncs it at the end. Until then the file system gathers tens of
-//! megabytes, and once it writes them, the small sync of a commit stands in line behind them, on this shard and on every
-//! other one of the disk. The engine lets nobody in between. So a thread is told by the file system itself which tables
-//! are being written, and asks for what is new of them to be written out at once, piece by piece.
+//! The engine writes a table as fast as it can and syncs it at the end. Until then the page cache collects tens of
+//! megabytes, and once they are written, the small fsync of a commit waits behind them, on this shard and on every
+//! other one on the disk. The engine has no hook for this. So a thread learns from the file system (inotify) which
+//! tables are being written, and requests writeback of their new parts, piece by piece.
 //!
-//! Nothing depends on it. It changes no file, syncs none and holds none open; what is on disk is decided by the engine's
-//! own syncs alone. Where it cannot work, or stops working, only commits beside large writes are slower.
+//! The store works without it. It changes no file, syncs none and holds none open; durability depends only on the
+//! engine's own fsyncs. Where it cannot work, or fails, only commits beside large writes are slower.
 
 #[cfg(target_os = "linux")]
 mod growth;
@@ -16,7 +16,7 @@ mod watch;
 #[cfg(target_os = "linux")]
 pub(crate) use watch::Writeback;
 
-/// Other systems have no way to ask for it.
+/// Other systems have no call for it.
 #[cfg(not(target_os = "linux"))]
 pub(crate) struct Writeback;
 

@@ -1,4 +1,4 @@
-//! The thread that is told of writes to tables. While there are none it sleeps in one call of the system.
+//! The thread that is notified of writes to tables. Without writes it sleeps in one system call.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -18,11 +18,11 @@ use rustix::io::Errno;
 
 use super::growth::Growth;
 
-/// For how long writes gather before they are looked at: a few hundred kilobytes on a fast disk.
+/// How long writes are collected before they are processed: a few hundred kilobytes on a fast disk.
 const GATHER_US: i64 = 500;
-/// How many events are taken before what they say is done. The system joins those that say the same.
+/// How many events are read before they are processed. The system merges identical ones.
 const EVENTS_MAX: usize = 4096;
-/// Room for a good many events: none has more than 16 bytes and a name of 255.
+/// Buffer for many events: none has more than 16 bytes and a name of 255.
 const BUFFER_BYTES: usize = 8 * 1024;
 
 /// The thread, which ends when this is dropped.
@@ -33,14 +33,14 @@ pub(crate) struct Writeback {
 }
 
 impl Writeback {
-    /// Watches the tables of all keyspaces that the engine has in its folder. None if the system will not have it: then
-    /// the store works without.
+    /// Watches the tables of all keyspaces in the engine's folder. None if the system refuses: then the store works
+    /// without.
     pub(crate) fn start(engine: &Path) -> Option<Self> {
         let watch = Watch::new(engine).ok()?;
         let (stopped, stop) = std::io::pipe().ok()?;
         let thread = std::thread::Builder::new().name("lazuli:writeback".to_owned());
         let run = move || {
-            // An error ends the thread, and nothing else.
+            // An error ends only this thread.
             let _ = watch.run(&stopped, begin_to_write);
         };
         let thread = thread.spawn(run).ok()?;
@@ -59,7 +59,7 @@ impl Drop for Writeback {
 
 struct Watch {
     events: OwnedFd,
-    /// The folders that are watched, by the number that events name them with.
+    /// The watched folders, by the number in events.
     folders: Vec<(i32, PathBuf)>,
     growth: Growth,
 }
@@ -111,7 +111,7 @@ impl Watch {
                 Err(error) => return Err(error),
             };
             if event.events().contains(ReadFlags::QUEUE_OVERFLOW) {
-                // What was lost may be the end of a file.
+                // A lost event may be the end of a file.
                 self.growth.forget_all();
                 continue;
             }
@@ -128,7 +128,7 @@ impl Watch {
     }
 }
 
-/// How many of them have something to say.
+/// How many of them are ready.
 fn wait(on: &mut [PollFd<'_>], for_at_most: Option<&Timespec>) -> Result<usize, Errno> {
     match poll(on, for_at_most) {
         Err(Errno::INTR) => Ok(0),
@@ -140,10 +140,10 @@ fn length_of(path: &Path) -> Option<u64> {
     fs::metadata(path).ok().map(|metadata| metadata.len())
 }
 
-/// Has the system begin to write a part of a file, without waiting for it. Linux does that, and lets go of pages that
-/// are on disk already. These are not, and while they are being written they stay.
+/// Starts writeback of a part of a file without waiting for it. Linux does that, and drops pages that are clean
+/// already. These are dirty, and stay while they are being written.
 fn begin_to_write(path: &Path, range: Range<u64>) {
-    // Whoever has deleted the file meanwhile did not want it written.
+    // The file may have been deleted meanwhile.
     let Ok(file) = File::open(path) else { return };
     let _ = fadvise(&file, range.start, NonZeroU64::new(range.end - range.start), Advice::DontNeed);
 }
@@ -162,10 +162,10 @@ mod tests {
     use crate::settings::Settings;
 
     const MIB: usize = 1024 * 1024;
-    /// Long for a thread to be told of a write, however busy the machine is.
+    /// Long enough for a thread to be notified of a write on a busy machine.
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    /// A watcher that tells what it would have written, and whose thread ends when the pipe is dropped.
+    /// A watcher that reports what it would have written, and whose thread ends when the pipe is dropped.
     struct Watched {
         asked: Receiver<(PathBuf, Range<u64>)>,
         stop: PipeWriter,
@@ -187,7 +187,7 @@ mod tests {
             self.asked.recv_timeout(PATIENCE).unwrap()
         }
 
-        /// Ends the thread, and gives what it asked for since.
+        /// Ends the thread, and returns the parts that it requested since.
         fn end(self) -> Vec<(PathBuf, Range<u64>)> {
             drop(self.stop);
             self.thread.join().unwrap().unwrap();
@@ -250,14 +250,9 @@ mod tests {
             open(&layout, &Settings::default(), &lock, Again::default()).unwrap();
         let watched = Watched::new(&state.folder);
         let mut tables = state.keyspaces.data.start_ingestion().unwrap();
-        let mut noise = 1u64;
+        let mut noise = lazuli_env::SplitMix64::new(1);
         for n in 0..4 * MIB / 1024 {
-            let word = |_| {
-                noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                (noise >> 33).to_le_bytes()
-            };
-            let value: Vec<u8> = (0..128).flat_map(word).collect();
-            tables.write(format!("key-{n:06}"), value).unwrap();
+            tables.write(format!("key-{n:06}"), noise.bytes(1024)).unwrap();
         }
         let (path, range) = watched.next();
         assert!(path.starts_with(state.folder.join("keyspaces")), "{}", path.display());

@@ -1,4 +1,4 @@
-//! What a connection is waiting for, and since when: the one place where slow clients are told from patient ones.
+//! What a connection is waiting for, and since when: the one place that decides whether a client is too slow.
 
 use std::io;
 use std::pin::Pin;
@@ -89,7 +89,7 @@ impl Phase {
         *kept = Kept { state: State::Idle, since: Instant::now(), is_unread, ..*kept };
     }
 
-    /// Whether the client may still be sending what nobody will read.
+    /// Whether the client may still be sending a body that is not read any more.
     fn lingers(&self) -> bool {
         let mut kept = self.lock();
         if kept.is_unread && kept.state != State::Closing {

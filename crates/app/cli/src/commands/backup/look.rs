@@ -1,4 +1,4 @@
-//! `lazuli backup show|verify`: backups that nothing is done with.
+//! `lazuli backup show|verify`: reads backups without restoring them.
 
 use std::io::Read;
 
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::source::Source;
 use super::{add_totals, refused, show_head};
 use crate::args::service::Service;
-use crate::commands::remote::meter::{Figures, Meter};
-use crate::failure::{Failure, Result};
-use crate::output::{self, cell};
+use lazuli_console::output::{self, cell};
+use lazuli_console::progress::{Figures, Meter};
+use lazuli_console::{Failure, Result};
 
-/// What is read at once.
+/// How much is read at once.
 const PIECE_BYTES: usize = 256 * 1024;
 
 pub(super) fn show(place: &str, service: &Service) -> Result<()> {
@@ -44,7 +44,7 @@ pub(super) fn verify(places: &[String], quiet: bool, service: &Service) -> Resul
         while seen.read(&mut source).map_err(|failure| at(place, failure))? > 0 {
             meter.show(Figures { items: seen.rows, bytes: seen.bytes });
         }
-        meter.clear();
+        meter.finish();
         let (head, totals) = seen.finish().map_err(|failure| at(place, failure))?;
         let mut shown = show_head(place, &head);
         add_totals(&mut shown, &totals);
@@ -79,7 +79,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Reads some more and says how much; nothing at the end.
+    /// Reads the next piece and returns its length; 0 at the end.
     fn read(&mut self, source: &mut Source) -> Result<usize> {
         let mut piece = vec![0; PIECE_BYTES];
         let read = source.read(&mut piece);
@@ -101,7 +101,7 @@ impl Seen {
         Ok(())
     }
 
-    /// What it was, if it was whole.
+    /// Its head and totals, if it was complete.
     pub(super) fn finish(self) -> Result<(BackupHead, BackupTotals)> {
         let totals = self.parser.finish().map_err(|error| refused(&error))?;
         let head = self.head.ok_or_else(|| Failure::failed("it has no head"))?;

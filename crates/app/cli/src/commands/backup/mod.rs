@@ -1,7 +1,7 @@
 //! `lazuli backup …`, `lazuli partition backup` and `lazuli partition restore`.
 //!
-//! A backup is one file or one blob. The server sends it and takes it over the admin API; this side reads and writes it
-//! (`source`, `sink`), and looks at every byte on the way.
+//! A backup is one file or one blob. The server sends and receives it over the admin API; the command reads and writes
+//! it (`source`, `sink`), and verifies every byte on the way.
 
 mod look;
 mod restoring;
@@ -13,14 +13,12 @@ pub(super) use restoring::restore;
 pub(super) use taking::take;
 
 use lazuli_engine::backup::{BackupHead, BackupTotals};
-use lazuli_http::date::{Fraction, format_iso8601};
+use lazuli_http::date::{Fraction, TICKS_PER_MILLI, format_iso8601};
 use serde_json::{Value, json};
 
 use crate::args::backup::BackupCommand;
-use crate::failure::{Failure, Result};
+use lazuli_console::{Failure, Result};
 
-/// Ticks of a millisecond.
-const MILLI_TICKS: i64 = 10_000;
 /// The last millisecond of the year 9999, behind which no date is written.
 const TIME_MS_MAX: u64 = 253_402_300_799_999;
 
@@ -33,7 +31,7 @@ pub(super) fn run(command: BackupCommand) -> Result<()> {
     }
 }
 
-/// What a backup says of itself.
+/// The description in the head of a backup.
 fn show_head(place: &str, head: &BackupHead) -> Value {
     let container = &head.container;
     let show = |bound: &[u8]| container.kind.print(&container.key, bound);
@@ -59,10 +57,10 @@ fn add_totals(shown: &mut Value, totals: &BackupTotals) {
 }
 
 fn time_text(ms: u64) -> String {
-    format_iso8601(ms.min(TIME_MS_MAX) as i64 * MILLI_TICKS, Fraction::Shortest)
+    format_iso8601(ms.min(TIME_MS_MAX) as i64 * TICKS_PER_MILLI, Fraction::Shortest)
 }
 
-/// A backup that cannot be read as one.
+/// The failure of a backup that cannot be parsed.
 fn refused(error: &lazuli_engine::Error) -> Failure {
     Failure::failed(format!("{} ({})", error.message(), error.code()))
 }

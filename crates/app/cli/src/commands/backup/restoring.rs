@@ -1,4 +1,4 @@
-//! `lazuli partition restore`: from files or blobs to the server, which then goes on by itself.
+//! `lazuli partition restore`: sends backups from files or blobs to the server, which restores them in the background.
 
 use std::time::Duration;
 
@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 use super::source::Source;
 use crate::args::backup::Restore;
 use crate::client::Client;
-use crate::commands::remote::meter::{Figures, Meter, size_text};
-use crate::failure::{Failure, Result};
-use crate::output::{self, cell};
+use lazuli_console::output::size;
+use lazuli_console::output::{self, cell};
+use lazuli_console::progress::{Figures, Meter};
+use lazuli_console::{Failure, Result};
 
-/// How often a restore that is followed is looked at.
+/// How often a restore is polled.
 const LOOK: Duration = Duration::from_millis(100);
 
 pub(in crate::commands) fn restore(wanted: &Restore) -> Result<()> {
@@ -36,8 +37,8 @@ pub(in crate::commands) fn restore(wanted: &Restore) -> Result<()> {
 fn line(place: &str, restored: &Value) -> String {
     let parts = ["rows", "map", "partitions"];
     let [rows, map, partitions] = parts.map(|part| cell(&restored[part]));
-    let size = size_text(restored["bytes"].as_u64().unwrap_or_default());
-    format!("restored {place} into {map}: {rows} rows, {size} in partition {partitions}")
+    let bytes = size(restored["bytes"].as_u64().unwrap_or_default());
+    format!("restored {place} into {map}: {rows} rows, {bytes} in partition {partitions}")
 }
 
 fn restore_one(client: &Client, mut source: Source, wanted: &Restore) -> Result<Value> {
@@ -49,7 +50,7 @@ fn restore_one(client: &Client, mut source: Source, wanted: &Restore) -> Result<
     let sent = client.send_stream(&path, size, &mut source, |bytes| {
         meter.show(Figures { items: 0, bytes });
     });
-    meter.clear();
+    meter.finish();
     follow(client, &place, sent?, quiet)
 }
 
@@ -64,11 +65,11 @@ fn follow(client: &Client, place: &str, begun: Value, quiet: bool) -> Result<Val
         meter.show(Figures { items: figure("rows"), bytes: figure("bytes") });
         match now["phase"].as_str() {
             Some("done") => {
-                meter.clear();
+                meter.finish();
                 return Ok(now);
             }
             Some("failed") => {
-                meter.clear();
+                meter.finish();
                 let (code, message) = (cell(&now["error"]["code"]), cell(&now["error"]["message"]));
                 let message = format!("{place} was not restored: {message} ({code})");
                 return Err(Failure::failed(message).hint(

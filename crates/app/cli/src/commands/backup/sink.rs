@@ -1,43 +1,41 @@
-//! Where a backup is written to: a file in a folder, or a blob. It appears under its name when all of it is there.
+//! The target of a backup: a file in a folder, or a blob. It appears under its name when it is complete.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
-use crate::args::service::Service;
-use crate::commands::blob::address::{Address, Spot};
-use crate::commands::blob::containers::ensure;
-use crate::commands::blob::digest::Sum;
-use crate::commands::blob::find;
-use crate::commands::blob::local::{PART_SUFFIX, cannot};
-use crate::commands::blob::upload::{BLOCK_BYTES, Upload};
-use crate::commands::remote::session::Session;
-use crate::failure::{Failure, Result};
+use lazuli_console::{Failure, Result};
+use lazuli_transfer::blob::{
+    BLOCK_BYTES, BlobAddress, Location, PART_SUFFIX, Sum, Upload, cannot, ensure,
+};
+use lazuli_transfer::session::Session;
 
-/// Blocks of the first size. Behind them blocks are larger, so that 50,000 of them are enough for whatever comes.
+use crate::args::service::Service;
+
+/// Blocks of the first size. Later blocks are larger, so that 50,000 of them are enough for every backup.
 const BLOCKS_SMALL: u64 = 10_000;
 const BLOCK_LARGE_BYTES: u64 = 64 * 1024 * 1024;
 const BLOCKS_MAX: u64 = 50_000;
 
-/// The end of the names of backups.
+/// The suffix of the names of backups.
 pub(super) const SUFFIX: &str = ".lzbackup";
 
-/// A place for backups.
+/// A folder or a prefix of blobs for backups.
 pub(super) enum Shelf {
     Folder(PathBuf),
-    Container { session: Session, below: Address },
+    Container { session: Session, below: BlobAddress },
 }
 
 impl Shelf {
     pub(super) fn open(place: &str, create: bool, service: &Service) -> Result<Self> {
-        match Spot::read(place)? {
-            Spot::Local(folder) => {
+        match Location::read(place)? {
+            Location::Local(folder) => {
                 fs::create_dir_all(&folder).map_err(|error| cannot(&folder, &error))?;
                 Ok(Self::Folder(folder))
             }
-            Spot::Remote(address) => {
-                let mut session = Session::new(find(service)?)?;
+            Location::Remote(address) => {
+                let mut session = Session::new(service.blobs()?)?;
                 if create {
                     ensure(&mut session, &address.container)?;
                 }
@@ -92,7 +90,7 @@ impl Sink<'_> {
         }
     }
 
-    /// Lets the backup appear under its name, and says where it is.
+    /// Makes the backup appear under its name, and returns its location.
     pub(super) fn finish(self) -> Result<String> {
         match self {
             Self::File(sink) => sink.finish(),
@@ -103,7 +101,7 @@ impl Sink<'_> {
 
 pub(super) struct FileSink {
     file: File,
-    /// What is removed unless the file is finished.
+    /// The part file, which is removed unless the backup is finished.
     part: Option<PathBuf>,
     path: PathBuf,
 }
@@ -115,7 +113,7 @@ impl FileSink {
         if let Some(part) = self.part.take() {
             fs::rename(&part, path).map_err(|error| cannot(path, &error))?;
         }
-        // The name is on disk with its folder.
+        // The rename is durable once the folder is synced.
         let folder = path.parent().and_then(|folder| File::open(folder).ok());
         folder.map_or(Ok(()), |it| it.sync_all()).map_err(|error| cannot(path, &error))?;
         Ok(path.display().to_string())
@@ -132,9 +130,9 @@ impl Drop for FileSink {
 
 pub(super) struct BlobSink<'a> {
     session: &'a mut Session,
-    to: Address,
+    to: BlobAddress,
     upload: Upload,
-    /// What is gathered for the next block.
+    /// The bytes of the next block so far.
     block: Vec<u8>,
     sent: u64,
     sum: Sum,

@@ -1,20 +1,17 @@
-//! Where a backup is read from: a file, or a blob in pieces of some mebibytes.
+//! The source of a backup: a file, or a blob in pieces of 8 MiB.
 
 use std::fs::File;
 use std::io::{self, Read};
 
-use crate::args::service::Service;
-use crate::commands::blob::address::{Address, Spot};
-use crate::commands::blob::blobs::stat;
-use crate::commands::blob::find;
-use crate::commands::blob::local::cannot;
-use crate::commands::blob::upload::BLOCK_BYTES;
-use crate::commands::remote::session::{Ask, Session};
-use crate::failure::{Failure, Result};
+use lazuli_console::{Failure, Result};
+use lazuli_transfer::blob::{BLOCK_BYTES, BlobAddress, Location, cannot, stat};
+use lazuli_transfer::session::{Call, Session};
 
-/// A backup that is read from its beginning on.
+use crate::args::service::Service;
+
+/// A backup that is being read.
 pub(super) struct Source {
-    /// Where it is, for people.
+    /// Its location, for messages.
     pub(super) place: String,
     pub(super) size: u64,
     input: Input,
@@ -27,8 +24,8 @@ enum Input {
 
 struct BlobInput {
     session: Session,
-    from: Address,
-    /// All pieces are of one and the same blob, though it may be replaced meanwhile.
+    from: BlobAddress,
+    /// All pieces are of one version of the blob, although it may be replaced meanwhile.
     etag: String,
     size: u64,
     fetched: u64,
@@ -37,18 +34,18 @@ struct BlobInput {
 
 impl Source {
     pub(super) fn open(place: &str, service: &Service) -> Result<Self> {
-        match Spot::read(place)? {
-            Spot::Local(path) => {
+        match Location::read(place)? {
+            Location::Local(path) => {
                 let file = File::open(&path).map_err(|error| cannot(&path, &error))?;
                 let meta = file.metadata().map_err(|error| cannot(&path, &error))?;
                 if !meta.is_file() {
-                    let message = format!("{} is no file", path.display());
+                    let message = format!("{} is not a file", path.display());
                     return Err(Failure::failed(message));
                 }
                 Ok(Self { place: place.to_owned(), size: meta.len(), input: Input::File(file) })
             }
-            Spot::Remote(from) => {
-                let mut session = Session::new(find(service)?)?;
+            Location::Remote(from) => {
+                let mut session = Session::new(service.blobs()?)?;
                 let found = stat(&mut session, &from)?;
                 let found =
                     found.ok_or_else(|| Failure::failed(format!("there is no blob {from}")))?;
@@ -80,7 +77,7 @@ impl Read for BlobInput {
         let path = self.from.path();
         let range = format!("bytes={}-{}", self.fetched, self.fetched + length - 1);
         let headers = [("x-ms-range", range.as_str()), ("if-match", &self.etag)];
-        let asked = self.session.expect(Ask { headers: &headers, ..Ask::new("GET", &path) });
+        let asked = self.session.expect(Call { headers: &headers, ..Call::new("GET", &path) });
         let answer = asked.map_err(|failure| io::Error::other(failure.reason()))?;
         if answer.body.len() as u64 != length {
             return Err(io::Error::other("the service answered with another range"));

@@ -11,11 +11,12 @@ use super::{add_totals, show_head};
 use crate::args::backup::Backup;
 use crate::client::Client;
 use crate::commands::map;
-use crate::commands::remote::meter::{Figures, Meter, size_text};
-use crate::failure::{Failure, Result};
-use crate::output::{self, cell};
+use lazuli_console::output::size;
+use lazuli_console::output::{self, cell};
+use lazuli_console::progress::{Figures, Meter};
+use lazuli_console::{Failure, Result};
 
-/// What is read at once.
+/// How much is read at once.
 const PIECE_BYTES: usize = 256 * 1024;
 
 pub(in crate::commands) fn take(wanted: &Backup) -> Result<()> {
@@ -44,9 +45,9 @@ pub(in crate::commands) fn take(wanted: &Backup) -> Result<()> {
 fn line(taken: &Value) -> String {
     let parts = ["partition", "map", "lsn", "rows", "backup"];
     let [partition, map, lsn, rows, backup] = parts.map(|part| cell(&taken[part]));
-    let size = size_text(taken["bytes"].as_u64().unwrap_or_default());
+    let bytes = size(taken["bytes"].as_u64().unwrap_or_default());
     format!(
-        "backed up partition {partition} of {map} at LSN {lsn}: {rows} rows, {size} in {backup}"
+        "backed up partition {partition} of {map} at LSN {lsn}: {rows} rows, {bytes} in {backup}"
     )
 }
 
@@ -65,7 +66,7 @@ fn take_one(client: &Client, id: u64, shelf: &mut Shelf, quiet: bool) -> Result<
     let mut meter = Meter::new("backed up", "rows", quiet, Figures::default(), None);
     let mut stream = client.open(&format!("/v1/partitions/{id}/backup"))?;
     let mut seen = Seen::default();
-    // The name has the LSN in it, which stands in the head.
+    // The name contains the LSN, which is in the head of the backup.
     let (mut sink, mut before): (Option<Sink<'_>>, Vec<u8>) = (None, Vec::new());
     let mut shelf = Some(shelf);
     let mut piece = vec![0; PIECE_BYTES];
@@ -90,7 +91,7 @@ fn take_one(client: &Client, id: u64, shelf: &mut Shelf, quiet: bool) -> Result<
         }
         meter.show(Figures { items: seen.rows, bytes: seen.bytes });
     }
-    meter.clear();
+    meter.finish();
     let bytes = seen.bytes;
     let (head, totals) = seen.finish()?;
     let sink = sink.ok_or_else(|| Failure::failed("the backup has no head"))?;
@@ -100,7 +101,7 @@ fn take_one(client: &Client, id: u64, shelf: &mut Shelf, quiet: bool) -> Result<
     Ok(taken)
 }
 
-/// What a backup is called: the map, the partition and the LSN.
+/// The name of a backup: the map, the partition and the LSN.
 fn name(head: &BackupHead) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '.' };
     let map: String = head.container.name.chars().map(plain).collect();

@@ -5,9 +5,9 @@ use lazuli_http::{Body, HeaderMap, Method};
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
-use super::place::ContainerPath;
+use super::place::ItemPath;
 use super::stored::{stored, whole};
-use super::{blobs, crumbs, file as sent, header, required, sure, tell};
+use super::{crumbs, file as sent, header, required, sure, tell};
 use crate::figure;
 use crate::layout::{csrf, text};
 use crate::page::{Outcome, Part, Result, Visit};
@@ -29,13 +29,12 @@ const PROPERTIES: [(&str, &str); 13] = [
     ("copy_status", "Copy"),
 ];
 
-pub(super) async fn show(visit: &Visit<'_>, path: &ContainerPath) -> Result {
+pub(super) async fn show(visit: &Visit<'_>, path: &ItemPath) -> Result {
     let name = required(visit, "name")?;
     let query = [("name", name)];
-    let blob = visit.api.get_with(&path.api("blob"), &query).await?;
-    let preview = visit.api.get_with(&path.api("preview"), &query).await?;
-    let mut above = blobs::above(path).to_vec();
-    above.push((path.container.as_str(), path.link(&[], &[])));
+    let blob = visit.api.get_with(&path.api(&["blob"]), &query).await?;
+    let preview = visit.api.get_with(&path.api(&["preview"]), &query).await?;
+    let above = [path.list(), (path.name.as_str(), path.link(&[], &[]))];
     let body = html! {
         (crumbs(&above, stored(name)))
         h1 { "Blob " (stored(name)) }
@@ -71,7 +70,7 @@ pub(super) async fn show(visit: &Visit<'_>, path: &ContainerPath) -> Result {
     Outcome::page(format!("Blob {name}"), Part::Explorer, body)
 }
 
-fn previewed(path: &ContainerPath, name: &str, preview: &Value) -> Markup {
+fn previewed(path: &ItemPath, name: &str, preview: &Value) -> Markup {
     let (bytes, shown) =
         (preview["bytes"].as_u64().unwrap_or(0), preview["shown"].as_u64().unwrap_or(0));
     html! {
@@ -97,7 +96,7 @@ fn facts<'f>(facts: impl Iterator<Item = (&'f str, &'f str)>) -> Markup {
 }
 
 /// Tags are edited as lines of `key=value`.
-fn tagging(visit: &Visit<'_>, path: &ContainerPath, name: &str, tags: &Value) -> Markup {
+fn tagging(visit: &Visit<'_>, path: &ItemPath, name: &str, tags: &Value) -> Markup {
     let lines: Vec<String> = tags
         .as_object()
         .into_iter()
@@ -115,13 +114,13 @@ fn tagging(visit: &Visit<'_>, path: &ContainerPath, name: &str, tags: &Value) ->
 }
 
 /// The whole blob, or the image that it is, as the admin API sends it.
-pub(super) async fn file(visit: &Visit<'_>, path: &ContainerPath, what: &str) -> Result {
+pub(super) async fn file(visit: &Visit<'_>, path: &ItemPath, what: &str) -> Result {
     let query = [("name", required(visit, "name")?)];
-    let answer = visit.api.ask(Method::GET, &path.api(what), &query, Body::empty()).await?;
+    let answer = visit.api.ask(Method::GET, &path.api(&[what]), &query, Body::empty()).await?;
     Ok(Outcome::File(sent(answer, None)))
 }
 
-pub(super) async fn tags(visit: &Visit<'_>, path: &ContainerPath) -> Result {
+pub(super) async fn tags(visit: &Visit<'_>, path: &ItemPath) -> Result {
     let query = [("name", required(visit, "name")?)];
     let lines = visit.form.get("tags").lines().map(str::trim).filter(|line| !line.is_empty());
     let pair = |line: &str| {
@@ -130,15 +129,15 @@ pub(super) async fn tags(visit: &Visit<'_>, path: &ContainerPath) -> Result {
     };
     let tags: Map<String, Value> = lines.map(pair).collect();
     let body = Body::from(Bytes::from(json!({ "tags": tags }).to_string()));
-    tell(visit, Method::PUT, &path.api("tags"), &query, HeaderMap::new(), body).await?;
+    tell(visit, Method::PUT, &path.api(&["tags"]), &query, HeaderMap::new(), body).await?;
     Outcome::done(path.link(&["blob"], &query), "The tags are set.")
 }
 
-/// On the version that the page showed.
-pub(super) async fn delete(visit: &Visit<'_>, path: &ContainerPath) -> Result {
+/// Only if the blob still has the ETag that the page showed.
+pub(super) async fn delete(visit: &Visit<'_>, path: &ItemPath) -> Result {
     sure(visit)?;
     let query = [("name", required(visit, "name")?)];
     let etag = header("if-match", visit.form.get("etag"))?;
-    tell(visit, Method::DELETE, &path.api("blob"), &query, etag, Body::empty()).await?;
+    tell(visit, Method::DELETE, &path.api(&["blob"]), &query, etag, Body::empty()).await?;
     Outcome::done(path.link(&[], &[]), "The blob is deleted.")
 }

@@ -3,21 +3,21 @@
 use lazuli_http::{HeaderMap, Method, StatusCode};
 use maud::{Markup, html};
 
-use super::place::{ContainerPath, link};
+use super::place::ItemPath;
 use super::stored::stored;
 use super::{crumbs, header, next, tell};
 use crate::figure;
 use crate::layout::{csrf, list, table, text};
 use crate::page::{Fault, Outcome, Part, Result, Visit};
 
-/// What folders are made of in the names of blobs.
+/// Separates folders in the names of blobs.
 const DELIMITER: &str = "/";
 
-pub(super) async fn show(visit: &Visit<'_>, path: &ContainerPath) -> Result {
+pub(super) async fn show(visit: &Visit<'_>, path: &ItemPath) -> Result {
     let prefix = visit.query.get("prefix").unwrap_or_default();
     let after = visit.query.get("after").unwrap_or_default();
     let query = [("prefix", prefix), ("delimiter", DELIMITER), ("after", after)];
-    let found = visit.api.get_with(&path.api("list"), &query).await?;
+    let found = visit.api.get_with(&path.api(&["list"]), &query).await?;
     let (folders, blobs) = (list(&found["prefixes"]), list(&found["blobs"]));
     let rows = html! {
         @for folder in folders.iter().map(text) {
@@ -43,8 +43,8 @@ pub(super) async fn show(visit: &Visit<'_>, path: &ContainerPath) -> Result {
     let more = found["next"].as_str();
     let more = more.map(|next| path.link(&[], &[("prefix", prefix), ("after", next)]));
     let body = html! {
-        (crumbs(&above(path), stored(&path.container)))
-        h1 { "Container " (stored(&path.container)) }
+        (crumbs(&[path.list()], stored(&path.name)))
+        h1 { "Container " (stored(&path.name)) }
         (folders_above(path, prefix))
         section.card aria-label="Blobs" {
             @if folders.is_empty() && blobs.is_empty() { p.muted { "No blob on this page." } }
@@ -53,11 +53,7 @@ pub(super) async fn show(visit: &Visit<'_>, path: &ContainerPath) -> Result {
         }
         (uploading(visit, path, prefix))
     };
-    Outcome::page(format!("Container {}", path.container), Part::Explorer, body)
-}
-
-pub(super) fn above(path: &ContainerPath) -> [(&str, String); 1] {
-    [(path.account.as_str(), link(&["blobs", &path.account], &[]))]
+    Outcome::page(format!("Container {}", path.name), Part::Explorer, body)
 }
 
 /// A name without the prefix that it begins with, which stands above the list.
@@ -66,7 +62,7 @@ fn behind<'n>(name: &'n str, prefix: &str) -> &'n str {
 }
 
 /// The folders that the prefix goes through, each a link.
-fn folders_above(path: &ContainerPath, prefix: &str) -> Markup {
+fn folders_above(path: &ItemPath, prefix: &str) -> Markup {
     let ends = prefix.match_indices(DELIMITER).map(|(at, sign)| at + sign.len());
     let mut begin = 0;
     let folders: Vec<(&str, &str)> = ends
@@ -88,7 +84,7 @@ fn folders_above(path: &ContainerPath, prefix: &str) -> Markup {
     }
 }
 
-fn uploading(visit: &Visit<'_>, path: &ContainerPath, prefix: &str) -> Markup {
+fn uploading(visit: &Visit<'_>, path: &ItemPath, prefix: &str) -> Markup {
     html! {
         details.card {
             summary { "Upload a blob" }
@@ -109,7 +105,7 @@ fn uploading(visit: &Visit<'_>, path: &ContainerPath, prefix: &str) -> Markup {
     }
 }
 
-pub(super) async fn upload(visit: &Visit<'_>, path: &ContainerPath) -> Result {
+pub(super) async fn upload(visit: &Visit<'_>, path: &ItemPath) -> Result {
     let chosen = visit.form.take_file().filter(|file| !file.name.is_empty());
     let chosen = chosen.ok_or_else(|| Fault::new(StatusCode::BAD_REQUEST, "choose a file"))?;
     let prefix = visit.query.get("prefix").unwrap_or_default();
@@ -121,7 +117,7 @@ pub(super) async fn upload(visit: &Visit<'_>, path: &ContainerPath) -> Result {
         "" => HeaderMap::new(),
         content_type => header("content-type", content_type)?,
     };
-    tell(visit, Method::PUT, &path.api("blob"), &query, headers, chosen.body).await?;
+    tell(visit, Method::PUT, &path.api(&["blob"]), &query, headers, chosen.body).await?;
     let to = path.link(&["blob"], &[("name", &name)]);
     Outcome::done(to, "The blob is stored.")
 }

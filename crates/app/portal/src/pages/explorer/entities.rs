@@ -7,7 +7,7 @@ use lazuli_http::{Body, HeaderMap, Method, StatusCode};
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::place::{TablePath, link};
+use super::place::ItemPath;
 use super::stored::stored;
 use super::{crumbs, file, next, tell};
 use crate::api;
@@ -23,18 +23,18 @@ const VALUE_CHARS_MAX: usize = 120;
 /// Refused lines of an import that its notice names.
 const REFUSALS_NAMED: usize = 3;
 
-pub(super) async fn show(visit: &Visit<'_>, path: &TablePath) -> Result {
+pub(super) async fn show(visit: &Visit<'_>, path: &ItemPath) -> Result {
     let filter = visit.query.get("filter").unwrap_or_default();
     let after = visit.query.get("after").unwrap_or_default();
     let query = [("filter", filter), ("after", after), ("limit", ENTITIES_SHOWN)];
-    let found = visit.api.get_with(&path.api("entities"), &query).await?;
+    let found = visit.api.get_with(&path.api(&["entities"]), &query).await?;
     let entities = list(&found["entities"]);
     let more = found["next"].as_str();
     let more = more.map(|next| path.link(&[], &[("filter", filter), ("after", next)]));
-    let above = [(path.account.as_str(), link(&["tables", &path.account], &[]))];
+    let above = [path.list()];
     let body = html! {
-        (crumbs(&above, stored(&path.table)))
-        h1 { "Table " (stored(&path.table)) }
+        (crumbs(&above, stored(&path.name)))
+        h1 { "Table " (stored(&path.name)) }
         form.inline method="get" action=(path.link(&[], &[])) role="search" {
             div {
                 label for="filter" { "Filter" }
@@ -52,10 +52,10 @@ pub(super) async fn show(visit: &Visit<'_>, path: &TablePath) -> Result {
         (insertion(visit, path))
         (importing(visit, path))
     };
-    Outcome::page(format!("Table {}", path.table), Part::Explorer, body)
+    Outcome::page(format!("Table {}", path.name), Part::Explorer, body)
 }
 
-fn rows(path: &TablePath, entities: &[Value]) -> Markup {
+fn rows(path: &ItemPath, entities: &[Value]) -> Markup {
     let names: BTreeSet<&str> = entities
         .iter()
         .filter_map(Value::as_object)
@@ -105,7 +105,7 @@ fn value(value: &Value) -> Markup {
     html! { (stored(&begin)) @if begin.len() < whole.len() { "…" } }
 }
 
-fn insertion(visit: &Visit<'_>, path: &TablePath) -> Markup {
+fn insertion(visit: &Visit<'_>, path: &ItemPath) -> Markup {
     let example = "{\n  \"PartitionKey\": \"\",\n  \"RowKey\": \"\"\n}";
     html! {
         details.card {
@@ -121,7 +121,7 @@ fn insertion(visit: &Visit<'_>, path: &TablePath) -> Markup {
     }
 }
 
-fn importing(visit: &Visit<'_>, path: &TablePath) -> Markup {
+fn importing(visit: &Visit<'_>, path: &ItemPath) -> Markup {
     html! {
         details.card {
             summary { "Import a file" }
@@ -141,18 +141,18 @@ fn importing(visit: &Visit<'_>, path: &TablePath) -> Markup {
     }
 }
 
-pub(super) async fn insert(visit: &Visit<'_>, path: &TablePath) -> Result {
+pub(super) async fn insert(visit: &Visit<'_>, path: &ItemPath) -> Result {
     let body = Body::from(Bytes::from(visit.form.get("entity").to_owned()));
-    let pieces = path.api("entities");
+    let pieces = path.api(&["entities"]);
     tell(visit, Method::POST, &pieces, &[], HeaderMap::new(), body).await?;
     Outcome::done(path.link(&[], &[]), "The entity is inserted.")
 }
 
-pub(super) async fn import(visit: &Visit<'_>, path: &TablePath) -> Result {
+pub(super) async fn import(visit: &Visit<'_>, path: &ItemPath) -> Result {
     let chosen = visit.form.take_file().filter(|file| !file.name.is_empty());
     let chosen = chosen.ok_or_else(|| Fault::new(StatusCode::BAD_REQUEST, "choose a file"))?;
     let query = [("mode", visit.form.get("mode"))];
-    let answer = visit.api.ask(Method::POST, &path.api("import"), &query, chosen.body).await?;
+    let answer = visit.api.ask(Method::POST, &path.api(&["import"]), &query, chosen.body).await?;
     let done = api::read(answer).await?;
     let mut notice =
         format!("{} entities are written, {} lines refused.", done["written"], done["refused"]);
@@ -162,12 +162,12 @@ pub(super) async fn import(visit: &Visit<'_>, path: &TablePath) -> Result {
     Outcome::done(path.link(&[], &[]), notice)
 }
 
-pub(super) async fn export(visit: &Visit<'_>, path: &TablePath) -> Result {
+pub(super) async fn export(visit: &Visit<'_>, path: &ItemPath) -> Result {
     let filter = visit.query.get("filter").unwrap_or_default();
     let query = [("filter", filter)];
-    let answer = visit.api.ask(Method::GET, &path.api("export"), &query, Body::empty()).await?;
+    let answer = visit.api.ask(Method::GET, &path.api(&["export"]), &query, Body::empty()).await?;
     // Names of tables are letters and digits: the service takes no others.
-    let name: String = path.table.chars().filter(char::is_ascii_alphanumeric).collect();
+    let name: String = path.name.chars().filter(char::is_ascii_alphanumeric).collect();
     let disposition = format!("attachment; filename=\"{name}.jsonl\"");
     Ok(Outcome::File(file(answer, Some(&disposition))))
 }

@@ -1,18 +1,18 @@
-//! One entity: shown as JSON that can be edited, on the condition that nobody has changed it meanwhile.
+//! One entity: shown as JSON that can be edited. The write fails if the entity changed meanwhile (ETag).
 
 use bytes::Bytes;
 use lazuli_http::{Body, Method, StatusCode};
 use maud::html;
 
-use super::place::{TablePath, link};
+use super::place::ItemPath;
 use super::stored::stored;
 use super::{crumbs, header, required, sure, tell};
 use crate::layout::{csrf, text};
 use crate::page::{Fault, Outcome, Part, Result, Visit};
 
-pub(super) async fn show(visit: &Visit<'_>, path: &TablePath) -> Result {
+pub(super) async fn show(visit: &Visit<'_>, path: &ItemPath) -> Result {
     let keys = keys(visit)?;
-    let mut found = visit.api.get_with(&path.api("entity"), &keys).await?["entity"].take();
+    let mut found = visit.api.get_with(&path.api(&["entity"]), &keys).await?["entity"].take();
     let etag = text(&found["odata.etag"]).to_owned();
     let time = text(&found["Timestamp"]).to_owned();
     if let Some(members) = found.as_object_mut() {
@@ -20,10 +20,7 @@ pub(super) async fn show(visit: &Visit<'_>, path: &TablePath) -> Result {
         members.remove("Timestamp");
         members.remove("Timestamp@odata.type");
     }
-    let above = [
-        (path.account.as_str(), link(&["tables", &path.account], &[])),
-        (path.table.as_str(), path.link(&[], &[])),
-    ];
+    let above = [path.list(), (path.name.as_str(), path.link(&[], &[]))];
     let change = path.link(&["change"], &keys);
     let body = html! {
         (crumbs(&above, html! { "Entity" }))
@@ -56,10 +53,10 @@ pub(super) async fn show(visit: &Visit<'_>, path: &TablePath) -> Result {
     Outcome::page("Entity", Part::Explorer, body)
 }
 
-/// On the version that the page showed.
-pub(super) async fn change(visit: &Visit<'_>, path: &TablePath) -> Result {
+/// Only if the entity still has the ETag that the page showed.
+pub(super) async fn change(visit: &Visit<'_>, path: &ItemPath) -> Result {
     let keys = keys(visit)?;
-    let (pieces, etag) = (path.api("entity"), header("if-match", visit.form.get("etag"))?);
+    let (pieces, etag) = (path.api(&["entity"]), header("if-match", visit.form.get("etag"))?);
     let body = Body::from(Bytes::from(visit.form.get("entity").to_owned()));
     let to_entity = path.link(&["entity"], &keys);
     match visit.form.get("how") {

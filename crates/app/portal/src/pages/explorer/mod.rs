@@ -1,4 +1,5 @@
-//! The explorer: what is stored in tables, blobs and queues, one file for each page.
+//! The explorer's pages: tables, blobs and queues as they are stored, through the explorer routes of the admin API; one
+//! file for each page.
 
 mod blob;
 mod blobs;
@@ -14,18 +15,16 @@ use maud::{Markup, html};
 
 use crate::layout::{list, table, text};
 use crate::page::{Fault, Outcome, Part, Result, Visit};
-pub(crate) use place::Place;
+pub(crate) use place::ExplorerPage;
 use place::{ContainerPage, Kind, QueuePage, TablePage, link};
 
 /// The one table of the explorer's pages.
-pub(crate) async fn show(visit: &Visit<'_>, place: &Place) -> Result {
+pub(crate) async fn show(visit: &Visit<'_>, place: &ExplorerPage) -> Result {
     match place {
-        Place::Index => index(visit).await,
-        Place::Tables(account) => lists::show(visit, Kind::Tables, account).await,
-        Place::Containers(account) => lists::show(visit, Kind::Blobs, account).await,
-        Place::Queues(account) => lists::show(visit, Kind::Queues, account).await,
-        Place::Create(kind, account) => lists::create(visit, *kind, account).await,
-        Place::Table(path, page) => match page {
+        ExplorerPage::Index => index(visit).await,
+        ExplorerPage::List(kind, account) => lists::show(visit, *kind, account).await,
+        ExplorerPage::Create(kind, account) => lists::create(visit, *kind, account).await,
+        ExplorerPage::Table(path, page) => match page {
             TablePage::Entities => entities::show(visit, path).await,
             TablePage::Insert => entities::insert(visit, path).await,
             TablePage::Import => entities::import(visit, path).await,
@@ -33,7 +32,7 @@ pub(crate) async fn show(visit: &Visit<'_>, place: &Place) -> Result {
             TablePage::Entity => entity::show(visit, path).await,
             TablePage::Change => entity::change(visit, path).await,
         },
-        Place::Container(path, page) => match page {
+        ExplorerPage::Container(path, page) => match page {
             ContainerPage::List => blobs::show(visit, path).await,
             ContainerPage::Upload => blobs::upload(visit, path).await,
             ContainerPage::Blob => blob::show(visit, path).await,
@@ -42,7 +41,7 @@ pub(crate) async fn show(visit: &Visit<'_>, place: &Place) -> Result {
             ContainerPage::Tags => blob::tags(visit, path).await,
             ContainerPage::Delete => blob::delete(visit, path).await,
         },
-        Place::Queue(path, page) => match page {
+        ExplorerPage::Queue(path, page) => match page {
             QueuePage::Messages => queue::show(visit, path).await,
             QueuePage::Put => queue::put(visit, path).await,
             QueuePage::Clear => queue::clear(visit, path).await,
@@ -104,7 +103,7 @@ fn required<'v>(visit: &'v Visit<'_>, name: &str) -> Result<&'v str> {
     visit.query.get(name).ok_or_else(missing)
 }
 
-/// Whether the visitor has said that it is meant.
+/// Whether the visitor has ticked the confirmation.
 fn sure(visit: &Visit<'_>) -> Result<()> {
     match visit.form.get("sure") {
         "yes" => Ok(()),
@@ -121,7 +120,7 @@ fn header(name: &'static str, value: &str) -> Result<HeaderMap> {
     Ok(headers)
 }
 
-/// What the admin API sends as a file: as what it says that it is, and with nothing else that it says.
+/// An answer of the admin API as a file: with its content type and disposition, and no other header.
 fn file(answer: Response, disposition: Option<&str>) -> Response {
     let said = |name: &str| answer.headers.get(name).and_then(|value| value.to_str().ok());
     let content_type = said("content-type").unwrap_or("application/octet-stream").to_owned();
@@ -134,7 +133,7 @@ fn file(answer: Response, disposition: Option<&str>) -> Response {
     response
 }
 
-/// A change whose answer says nothing that a page needs.
+/// A change whose answer no page needs.
 async fn tell(
     visit: &Visit<'_>,
     method: Method,

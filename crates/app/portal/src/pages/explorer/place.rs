@@ -1,21 +1,20 @@
-//! Where in the explorer a visitor is. Names of blobs and keys of entities are parameters of the query and not pieces of
-//! the path, where browsers would take `..` for something else.
+//! The pages of the explorer and their paths. Names of blobs and keys of entities are parameters of the query and not
+//! pieces of the path, because browsers resolve `..` in paths.
 
 use lazuli_http::uri::percent_encode;
 
 use crate::page::Part;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ExplorerPage {
     Index,
-    Tables(String),
-    Containers(String),
-    Queues(String),
+    /// The tables, containers or queues of an account.
+    List(Kind, String),
     /// Creates a table, a container or a queue of an account.
     Create(Kind, String),
-    Table(TablePath, TablePage),
-    Container(ContainerPath, ContainerPage),
-    Queue(QueuePath, QueuePage),
+    Table(ItemPath, TablePage),
+    Container(ItemPath, ContainerPage),
+    Queue(ItemPath, QueuePage),
 }
 
 /// What accounts have.
@@ -37,12 +36,18 @@ impl Kind {
             Self::Queues => "queues",
         }
     }
+
+    fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.word() == word)
+    }
 }
 
+/// A table, a container or a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TablePath {
+pub(crate) struct ItemPath {
+    kind: Kind,
     pub(super) account: String,
-    pub(super) table: String,
+    pub(super) name: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,12 +61,6 @@ pub(crate) enum TablePage {
     Change,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ContainerPath {
-    pub(super) account: String,
-    pub(super) container: String,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ContainerPage {
     List,
@@ -73,12 +72,6 @@ pub(crate) enum ContainerPage {
     Delete,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct QueuePath {
-    pub(super) account: String,
-    pub(super) queue: String,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QueuePage {
     Messages,
@@ -86,39 +79,30 @@ pub(crate) enum QueuePage {
     Clear,
 }
 
-impl Place {
-    /// The place at these pieces of a path, behind `explorer`.
+impl ExplorerPage {
+    /// The page at these pieces of a path, behind `explorer`.
     pub(crate) fn parse(pieces: &[&str]) -> Option<Self> {
-        let owned = |text: &str| text.to_owned();
         Some(match *pieces {
             [] => Self::Index,
-            ["tables", account] => Self::Tables(owned(account)),
-            ["blobs", account] => Self::Containers(owned(account)),
-            ["queues", account] => Self::Queues(owned(account)),
-            ["create", kind, account] => {
-                let kind = Kind::ALL.into_iter().find(|known| known.word() == kind)?;
-                Self::Create(kind, owned(account))
-            }
-            ["tables", account, table, ref rest @ ..] => {
-                let path = TablePath { account: owned(account), table: owned(table) };
-                Self::Table(path, TablePage::parse(rest)?)
-            }
-            ["blobs", account, container, ref rest @ ..] => {
-                let path = ContainerPath { account: owned(account), container: owned(container) };
-                Self::Container(path, ContainerPage::parse(rest)?)
-            }
-            ["queues", account, queue, ref rest @ ..] => {
-                let path = QueuePath { account: owned(account), queue: owned(queue) };
-                Self::Queue(path, QueuePage::parse(rest)?)
+            [kind, account] => Self::List(Kind::parse(kind)?, account.to_owned()),
+            ["create", kind, account] => Self::Create(Kind::parse(kind)?, account.to_owned()),
+            [kind, account, name, ref rest @ ..] => {
+                let kind = Kind::parse(kind)?;
+                let path = ItemPath { kind, account: account.to_owned(), name: name.to_owned() };
+                match kind {
+                    Kind::Tables => Self::Table(path, TablePage::parse(rest)?),
+                    Kind::Blobs => Self::Container(path, ContainerPage::parse(rest)?),
+                    Kind::Queues => Self::Queue(path, QueuePage::parse(rest)?),
+                }
             }
             _ => return None,
         })
     }
 
-    /// Whether what is sent there changes something.
+    /// Whether a request to it changes something.
     pub(crate) fn changes(&self) -> bool {
         match self {
-            Self::Index | Self::Tables(_) | Self::Containers(_) | Self::Queues(_) => false,
+            Self::Index | Self::List(..) => false,
             Self::Create(..) => true,
             Self::Table(_, page) => {
                 matches!(page, TablePage::Insert | TablePage::Import | TablePage::Change)
@@ -187,34 +171,19 @@ pub(super) fn link(pieces: &[&str], query: &[(&str, &str)]) -> String {
     out
 }
 
-impl TablePath {
+impl ItemPath {
     pub(super) fn link(&self, page: &[&str], query: &[(&str, &str)]) -> String {
-        link(&[&["tables", &self.account, &self.table], page].concat(), query)
+        link(&[&[self.kind.word(), &self.account, &self.name], page].concat(), query)
     }
 
-    /// The pieces of the path in the admin API.
-    pub(super) fn api<'a>(&'a self, page: &'a str) -> [&'a str; 6] {
-        ["v1", "explorer", "tables", &self.account, &self.table, page]
-    }
-}
-
-impl ContainerPath {
-    pub(super) fn link(&self, page: &[&str], query: &[(&str, &str)]) -> String {
-        link(&[&["blobs", &self.account, &self.container], page].concat(), query)
+    /// The list that it is in.
+    pub(super) fn list(&self) -> (&str, String) {
+        (self.account.as_str(), link(&[self.kind.word(), &self.account], &[]))
     }
 
-    pub(super) fn api<'a>(&'a self, page: &'a str) -> [&'a str; 6] {
-        ["v1", "explorer", "blobs", &self.account, &self.container, page]
-    }
-}
-
-impl QueuePath {
-    pub(super) fn link(&self, page: &[&str], query: &[(&str, &str)]) -> String {
-        link(&[&["queues", &self.account, &self.queue], page].concat(), query)
-    }
-
-    pub(super) fn api(&self) -> [&str; 5] {
-        ["v1", "explorer", "queues", &self.account, &self.queue]
+    /// The pieces of its path in the admin API, with those of an operation.
+    pub(super) fn api<'a>(&'a self, rest: &[&'a str]) -> Vec<&'a str> {
+        [&["v1", "explorer", self.kind.word(), &self.account, &self.name], rest].concat()
     }
 }
 
@@ -224,13 +193,14 @@ mod tests {
 
     #[test]
     fn paths_name_places_and_links_lead_back_to_them() {
-        assert_eq!(Place::parse(&[]), Some(Place::Index));
-        let create = Place::parse(&["create", "queues", "mine"]);
-        assert_eq!(create, Some(Place::Create(Kind::Queues, "mine".to_owned())));
-        assert_eq!(Place::parse(&["create", "cakes", "mine"]), None);
-        let path = TablePath { account: "mine".to_owned(), table: "a/b".to_owned() };
-        let entity = Place::Table(path.clone(), TablePage::Entity);
-        assert_eq!(Place::parse(&["tables", "mine", "a/b", "entity"]), Some(entity));
+        assert_eq!(ExplorerPage::parse(&[]), Some(ExplorerPage::Index));
+        let create = ExplorerPage::parse(&["create", "queues", "mine"]);
+        assert_eq!(create, Some(ExplorerPage::Create(Kind::Queues, "mine".to_owned())));
+        assert_eq!(ExplorerPage::parse(&["create", "cakes", "mine"]), None);
+        let (kind, account, name) = (Kind::Tables, "mine".to_owned(), "a/b".to_owned());
+        let path = ItemPath { kind, account, name };
+        let entity = ExplorerPage::Table(path.clone(), TablePage::Entity);
+        assert_eq!(ExplorerPage::parse(&["tables", "mine", "a/b", "entity"]), Some(entity));
         assert_eq!(
             path.link(&["entity"], &[("row_key", "<&>"), ("partition_key", "%2f..")]),
             "/portal/explorer/tables/mine/a%2Fb/entity?row_key=%3C%26%3E&partition_key=%252f.."
@@ -238,13 +208,13 @@ mod tests {
         for wrong in
             [&["tables"][..], &["tables", "a", "b", "c"], &["x", "a"], &["blobs", "a", "b", "put"]]
         {
-            assert_eq!(Place::parse(wrong), None, "{wrong:?}");
+            assert_eq!(ExplorerPage::parse(wrong), None, "{wrong:?}");
         }
     }
 
     #[test]
     fn what_changes_something_is_told_from_what_shows_it() {
-        let changes = |pieces: &[&str]| Place::parse(pieces).map(|place| place.changes());
+        let changes = |pieces: &[&str]| ExplorerPage::parse(pieces).map(|place| place.changes());
         assert_eq!(changes(&["blobs", "a", "b", "delete"]), Some(true));
         assert_eq!(changes(&["blobs", "a", "b", "content"]), Some(false));
         assert_eq!(changes(&["queues", "a", "b", "clear"]), Some(true));

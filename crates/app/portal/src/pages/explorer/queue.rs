@@ -4,7 +4,7 @@ use lazuli_http::{Body, HeaderMap, Method};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
-use super::place::{QueuePath, link};
+use super::place::ItemPath;
 use super::stored::{stored, whole};
 use super::{crumbs, sure, tell};
 use crate::layout::{csrf, list, text};
@@ -13,15 +13,15 @@ use crate::page::{Outcome, Part, Result, Visit};
 /// How many messages are peeked at: as many as the service shows at once.
 const PEEKED: &str = "32";
 
-pub(super) async fn show(visit: &Visit<'_>, path: &QueuePath) -> Result {
-    let queue = visit.api.get(&path.api()).await?;
-    let pieces = [&path.api()[..], &["messages"]].concat();
+pub(super) async fn show(visit: &Visit<'_>, path: &ItemPath) -> Result {
+    let queue = visit.api.get(&path.api(&[])).await?;
+    let pieces = path.api(&["messages"]);
     let found = visit.api.get_with(&pieces, &[("limit", PEEKED)]).await?;
     let messages = list(&found["messages"]);
-    let above = [(path.account.as_str(), link(&["queues", &path.account], &[]))];
+    let above = [path.list()];
     let body = html! {
-        (crumbs(&above, stored(&path.queue)))
-        h1 { "Queue " (stored(&path.queue)) }
+        (crumbs(&above, stored(&path.name)))
+        h1 { "Queue " (stored(&path.name)) }
         section.card aria-labelledby="messages" {
             h2 #messages { "Messages at the front" }
             p.muted { "About " (queue["messages"]) " in all. Looking at them changes nothing." }
@@ -40,7 +40,7 @@ pub(super) async fn show(visit: &Visit<'_>, path: &QueuePath) -> Result {
             button.danger type="submit" { "Clear" }
         }
     };
-    Outcome::page(format!("Queue {}", path.queue), Part::Explorer, body)
+    Outcome::page(format!("Queue {}", path.name), Part::Explorer, body)
 }
 
 fn one(message: &Value) -> Markup {
@@ -56,17 +56,17 @@ fn one(message: &Value) -> Markup {
     }
 }
 
-pub(super) async fn put(visit: &Visit<'_>, path: &QueuePath) -> Result {
-    // Browsers end the lines of a form with two signs, whatever was typed.
+pub(super) async fn put(visit: &Visit<'_>, path: &ItemPath) -> Result {
+    // Browsers end the lines of a form with CR LF.
     let text = visit.form.get("text").replace("\r\n", "\n");
-    let pieces = [&path.api()[..], &["messages"]].concat();
+    let pieces = path.api(&["messages"]);
     visit.api.post(&pieces, &json!({ "text": text })).await?;
     Outcome::done(path.link(&[], &[]), "The message is put.")
 }
 
-pub(super) async fn clear(visit: &Visit<'_>, path: &QueuePath) -> Result {
+pub(super) async fn clear(visit: &Visit<'_>, path: &ItemPath) -> Result {
     sure(visit)?;
-    let pieces = [&path.api()[..], &["messages"]].concat();
+    let pieces = path.api(&["messages"]);
     tell(visit, Method::DELETE, &pieces, &[], HeaderMap::new(), Body::empty()).await?;
     Outcome::done(path.link(&[], &[]), "The queue is empty.")
 }

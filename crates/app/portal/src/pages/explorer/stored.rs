@@ -1,5 +1,5 @@
-//! What users stored, as people see it: escaped like everything, isolated from the direction of the text around it, and
-//! with the signs that cannot be seen or that turn others around written out.
+//! Stored text as people see it: escaped, isolated from the direction of the text around it, and with invisible and
+//! direction-changing characters written out.
 
 use maud::{Markup, html};
 
@@ -29,8 +29,7 @@ pub(super) fn stored(text: &str) -> Markup {
     }
 }
 
-/// The whole of a text, for a `pre`: of one that begins with a line break the parser would leave out the first, so that
-/// one more stands before it.
+/// The whole of a text, for a `pre`. HTML parsers drop a line break at its beginning, so one more stands before it.
 pub(super) fn whole(text: &str) -> Markup {
     html! { "\n" (text) }
 }

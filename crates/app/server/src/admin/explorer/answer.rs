@@ -1,4 +1,4 @@
-//! What fronts answer, read: their errors as refusals, their XML and JSON as values.
+//! Reads the answers of fronts: their errors as refusals, their XML and JSON as values.
 
 use lazuli_http::{Request, Response, StatusCode, xml};
 use serde_json::Value;
@@ -13,7 +13,7 @@ const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The most elements of a list in XML: of each blob forty, of a thousand.
 const ELEMENTS_MAX: usize = 100_000;
 
-/// Asks, and takes an error for a refusal in the words of the service.
+/// Sends a request; an error of the service becomes a refusal with its code and sentence.
 pub(super) async fn ask(owner: &Owner, ask: Ask) -> Result<Response> {
     let response = owner.ask(ask).await?;
     if response.status.is_success() {
@@ -49,13 +49,13 @@ pub(super) async fn document(response: Response) -> Result<xml::Element> {
     xml::parse_up_to(&bytes, ELEMENTS_MAX).map_err(|_| unread())
 }
 
-/// The front said what this program does not understand, which is a fault of this program.
+/// The answer of a front cannot be parsed, which is a bug of this program.
 pub(super) fn unread() -> Refusal {
     let failure = Failure::new("unread-answer", "the answer of the service cannot be read");
     Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, failure)
 }
 
-/// A header as text, whatever bytes are in it.
+/// A header as text, with a replacement character for what is not UTF-8.
 pub(super) fn header(response: &Response, name: &str) -> Option<String> {
     let value = response.headers.get(name)?;
     Some(String::from_utf8_lossy(value.as_bytes()).into_owned())

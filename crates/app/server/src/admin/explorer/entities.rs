@@ -12,7 +12,7 @@ use super::request::{EntityPath, Page, TablePath, Write};
 use super::tables::ACCEPT;
 use crate::owner::{Ask, Owner, Service};
 
-/// What stands between the two parts of where a query goes on. No part has it.
+/// Separates the two parts of a continuation. No part contains it.
 const BETWEEN: char = '~';
 /// How many entities are fetched at once for an export.
 const EXPORT_PAGE: usize = 1_000;
@@ -117,8 +117,8 @@ fn written(answer: Response) -> Result<Response> {
     Ok(ok(&json!({ "etag": header(&answer, "etag") })))
 }
 
-/// All entities that the filter keeps, one in each line, as `lazuli table export` writes them. The first page is there
-/// before the answer begins, so that what is wrong with the question is an answer too.
+/// All entities that match the filter, one in each line, as `lazuli table export` writes them. The first page is fetched
+/// before the answer begins, so that a wrong request gets an error status.
 pub(super) async fn export(
     owner: Owner,
     table: TablePath,
@@ -135,7 +135,7 @@ pub(super) async fn export(
         }
         match course.lines().await {
             Ok(lines) => Ok(Some((lines, (None, course)))),
-            // Without its end, so that nobody takes a part for the whole.
+            // The body breaks off, so that no client takes a part for the whole.
             Err(_) => Err(BodyError::Broken),
         }
     });

@@ -14,7 +14,7 @@ use super::entities::{insertion, overwriting};
 use super::request::{EntityPath, Mode, TablePath};
 use crate::owner::{Ask, Owner};
 
-/// The longest line: an entity of 1 MiB whose signs are all escaped.
+/// The longest line: an entity of 1 MiB whose characters are all escaped.
 const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The most bytes of an import. `lazuli table import` takes any size, and goes on where it was interrupted.
 const IMPORT_BYTES_MAX: u64 = 256 * 1024 * 1024;
@@ -23,7 +23,7 @@ const AT_ONCE: usize = 32;
 /// How many lines that were refused are named.
 const REFUSED_SHOWN: usize = 100;
 
-/// Every line is tried, whatever becomes of the others. The answer counts them and names the first that were refused.
+/// Every line is tried, also after one was refused. The answer counts them and names the first that were refused.
 pub(super) async fn run(
     owner: &Owner,
     table: &TablePath,
@@ -34,7 +34,7 @@ pub(super) async fn run(
     let mut done = Done::default();
     let written = write(owner, table, mode, &mut lines, &mut done).await;
     if written.is_err() {
-        // So that a client that is still sending gets to read why.
+        // So that a client that is still sending reads the answer.
         lines.body.discard().await;
     }
     written.map(|()| ok(&done.show()))
@@ -117,7 +117,7 @@ impl Entity {
     }
 }
 
-/// What has become of the lines so far.
+/// The outcomes of the lines so far.
 #[derive(Default)]
 struct Done {
     written: u64,

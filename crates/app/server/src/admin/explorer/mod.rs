@@ -1,7 +1,8 @@
-//! The explorer: what is stored in tables, blobs and queues, looked at and changed as JSON.
+//! The explorer: reads and changes tables, blobs and queues as JSON, by requests to the fronts and without a shortcut to the
+//! engine.
 //!
-//! It is a translator. Each operation becomes a request that a client of the service could send, which the front answers
-//! ([`Owner`]): names, conditions, filters and limits mean what they mean there, and are decided there.
+//! Each operation becomes a signed request that a client of the service could send, which the front answers ([`Owner`]). So
+//! names, conditions, filters and limits are checked there, once.
 
 mod answer;
 mod blobs;

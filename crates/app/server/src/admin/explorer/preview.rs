@@ -1,7 +1,7 @@
 //! The beginning of a blob, for people: as text, as hexadecimal digits, or as an image.
 //!
-//! What it is is read from the bytes and not from what the blob says of itself, so nothing that a browser would run is
-//! ever shown as anything but text.
+//! The type is detected from the bytes and not taken from the blob's content type, so content that a browser would run is
+//! shown as text.
 
 use std::fmt::Write as _;
 
@@ -64,7 +64,7 @@ pub(super) async fn show(owner: &Owner, path: &BlobPath, most: usize) -> Result<
     })))
 }
 
-/// A whole image, as what its bytes say that it is.
+/// A whole image, with the content type of its bytes.
 pub(super) async fn image(owner: &Owner, path: &BlobPath) -> Result<Response> {
     let properties = ask(owner, blob(path, Method::HEAD)).await?;
     if length(&properties) > IMAGE_BYTES_MAX as u64 {
@@ -88,7 +88,7 @@ fn image_type(bytes: &[u8]) -> Option<&'static str> {
     known.map(|(_, name)| *name).or(is_webp.then_some("image/webp"))
 }
 
-/// The bytes as text, if they are one. The end of a part may be in the middle of a sign, which is left out.
+/// The bytes as text, if they are UTF-8. A part may end in the middle of a character, which is left out.
 fn as_text(bytes: &[u8], is_whole: bool) -> Option<&str> {
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
@@ -101,7 +101,7 @@ fn as_text(bytes: &[u8], is_whole: bool) -> Option<&str> {
     (!text.contains(is_strange)).then_some(text)
 }
 
-/// Lines of place, digits and signs.
+/// A hex dump: offset, digits, characters.
 fn hex(bytes: &[u8]) -> String {
     let mut out = String::new();
     for (line, bytes) in bytes.chunks(HEX_BYTES_PER_LINE).enumerate() {

@@ -41,7 +41,7 @@ pub(super) async fn show(owner: &Owner, path: &QueuePath) -> Result<Response> {
     Ok(ok(&json!({ "name": path.queue, "messages": count, "metadata": metadata })))
 }
 
-/// Messages from the front of the queue, which nobody notices: they stay visible, and their counts stay as they are.
+/// Peeks at messages from the front of the queue: they stay visible, and their dequeue counts do not change.
 pub(super) async fn peek(owner: &Owner, path: &QueuePath, most: usize) -> Result<Response> {
     let wanted = queue(path, Method::GET, "/messages")
         .query("peekonly", "true")
@@ -67,7 +67,7 @@ pub(super) async fn put(owner: &Owner, path: &QueuePath, request: Request) -> Re
     let body = body_up_to(request, MESSAGE_BODY_BYTES_MAX).await?;
     let text = body["text"].as_str().ok_or_else(|| Refusal::bad_request("text must be text"))?;
     if !xml::can_carry(text) {
-        return Err(Refusal::bad_request("text has signs that no message can carry"));
+        return Err(Refusal::bad_request("text has characters that no message can carry"));
     }
     let number = |name: &str| match &body[name] {
         Value::Null => Ok(None),

@@ -1,4 +1,4 @@
-//! What the explorer can be asked for.
+//! The operations of the explorer.
 
 /// Every operation of the explorer.
 #[derive(Debug, PartialEq, Eq)]

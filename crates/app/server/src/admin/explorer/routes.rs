@@ -1,5 +1,5 @@
-//! The routes of the explorer. Names that may hold any sign are parameters of the query and not pieces of the path, where
-//! browsers and proxies would take `..` and `//` for something else.
+//! The routes of the explorer. Names that may hold any character are parameters of the query and not pieces of the path,
+//! because browsers and proxies resolve `..` and `//` in paths.
 
 use super::super::request::{NoOperation, Operation};
 use super::super::routes::{Given, Route, change, read};

@@ -4,7 +4,7 @@ use lazuli_env::Id;
 use lazuli_store::Error;
 
 use super::{NewMove, arrival, arrived, find, replace, step};
-use crate::catalog::{Change, Decision, Draft};
+use crate::catalog::{CatalogChange, Decision, Draft, Lease};
 use crate::manager::partitions::check_clean;
 use crate::manager::placing::check_placement;
 use crate::manager::{known, unclaimed};
@@ -19,7 +19,7 @@ pub(super) struct Begin {
     pub(super) begun_ms: u64,
 }
 
-impl Change for Begin {
+impl CatalogChange for Begin {
     type Output = Move;
 
     async fn decide(&self, draft: &mut Draft) -> Decision<Move> {
@@ -52,7 +52,7 @@ impl Change for Begin {
             bytes_per_second: self.new.bytes_per_second,
             begun_ms: self.begun_ms,
         };
-        // What nobody can write to need not be written down.
+        // A partition that takes no writes needs no records of them.
         let state = match before.state {
             PartitionState::Online => PartitionState::Sending,
             other => other,
@@ -69,15 +69,16 @@ impl Change for Begin {
 
 pub(super) struct Take {
     pub(super) number: u64,
+    pub(super) lease: Option<Lease>,
 }
 
-impl Change for Take {
+impl CatalogChange for Take {
     type Output = Move;
 
     async fn decide(&self, draft: &mut Draft) -> Decision<Move> {
         let before = find(draft.view(), self.number).await?;
         unclaimed(draft.view(), before.container, &before.routes).await?;
-        // What is decided needs no leader: whoever comes across it cleans up.
+        // What is decided needs no leader: any engine cleans up.
         if !before.is_open() {
             return Ok(before);
         }
@@ -89,5 +90,9 @@ impl Change for Take {
         draft.begin(operation)?;
         draft.put_move(&after);
         Ok(after)
+    }
+
+    fn lease(&self) -> Option<&Lease> {
+        self.lease.as_ref()
     }
 }

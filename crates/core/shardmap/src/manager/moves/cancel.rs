@@ -3,7 +3,7 @@
 use lazuli_store::{Error, Kind};
 
 use super::{arrived, at_rest, closed, find, partition_of, replace, step};
-use crate::catalog::{Change, Decision, Draft, Refusal};
+use crate::catalog::{CatalogChange, Decision, Draft, Refusal};
 use crate::local::{Arrival, Arrived};
 use crate::manager::unclaimed;
 use crate::{Move, MoveStage, Partition};
@@ -12,7 +12,7 @@ pub(super) struct Cancel {
     pub(super) number: u64,
 }
 
-impl Change for Cancel {
+impl CatalogChange for Cancel {
     type Output = Move;
 
     async fn decide(&self, draft: &mut Draft) -> Decision<Move> {
@@ -30,7 +30,7 @@ impl Change for Cancel {
                 let owned = Partition { state, epoch, ..before.clone() };
                 replace(&mut operation, &before, owned, None);
             }
-            // The container was deleted, or somebody broke the lock: what is left is to clean up.
+            // The container was deleted, or an operator broke the lock: what is left is to clean up.
             Err(Refusal::Error(error))
                 if matches!(error.kind(), Kind::NotFound | Kind::Precondition) =>
             {
@@ -49,7 +49,7 @@ pub(super) struct Clear {
     pub(super) number: u64,
 }
 
-impl Change for Clear {
+impl CatalogChange for Clear {
     type Output = Move;
 
     async fn decide(&self, draft: &mut Draft) -> Decision<Move> {
@@ -80,7 +80,7 @@ pub(super) struct Pause {
     pub(super) is_paused: bool,
 }
 
-impl Change for Pause {
+impl CatalogChange for Pause {
     type Output = Move;
 
     async fn decide(&self, draft: &mut Draft) -> Decision<Move> {
@@ -95,7 +95,7 @@ pub(super) struct End {
     pub(super) number: u64,
 }
 
-impl Change for End {
+impl CatalogChange for End {
     type Output = ();
 
     async fn decide(&self, draft: &mut Draft) -> Decision<()> {
@@ -114,7 +114,7 @@ pub(super) struct Forget<'a> {
     pub(super) arrival: &'a Arrival,
 }
 
-impl Change for Forget<'_> {
+impl CatalogChange for Forget<'_> {
     type Output = ();
 
     async fn decide(&self, draft: &mut Draft) -> Decision<()> {

@@ -11,9 +11,9 @@ use lazuli_env::Id;
 use lazuli_store::{Error, Result};
 
 use super::{Known, Manager, known};
-use crate::catalog::{ContainerChange, Decision, Entry, Operation, View};
+use crate::catalog::{ContainerChange, Decision, Entry, Lease, MapOperation, View};
 use crate::local::{Arrival, Arrived};
-use crate::{ContainerId, Move, MoveStage, Partition, PartitionState, ShardId};
+use crate::{ContainerId, MapReason, Move, MoveStage, Partition, PartitionState, ShardId};
 use begin::{Begin, Take};
 use cancel::{Cancel, Clear, End, Forget, Pause};
 use turn::{Commit, Fence, Reopen};
@@ -36,9 +36,10 @@ impl Manager {
         self.run(&Begin { new, token, begun_ms }).await
     }
 
-    /// Takes the lead of a move. Whoever led it before is refused from now on.
-    pub async fn take_move(&self, number: u64) -> Result<Move> {
-        self.run(&Take { number }).await
+    /// Takes the lead of a move. The former leader is refused from now on. Where several nodes share the catalog, only the
+    /// holder of the lease for moves may take one.
+    pub async fn take_move(&self, number: u64, lease: Option<Lease>) -> Result<Move> {
+        self.run(&Take { number, lease }).await
     }
 
     /// Lets the source take no more writes.
@@ -57,7 +58,7 @@ impl Manager {
         self.run(&Commit { moving }).await
     }
 
-    /// Calls a move off, whoever leads it: `move-arrived` if it is too late for that. The source is open again, also if
+    /// Cancels a move, also one that another engine leads: `move-arrived` if it is too late for that. The source is open again, also if
     /// the target does not answer.
     pub async fn cancel_move(&self, number: u64) -> Result<Move> {
         self.run(&Cancel { number }).await
@@ -68,7 +69,7 @@ impl Manager {
         self.run(&Clear { number }).await
     }
 
-    /// Lets a move rest, or go on. Whoever leads it finds out.
+    /// Pauses or resumes a move. Its leader finds out.
     pub async fn pause_move(&self, number: u64, is_paused: bool) -> Result<Move> {
         self.run(&Pause { number, is_paused }).await
     }
@@ -83,8 +84,11 @@ impl Manager {
         let local = self.local(shard)?;
         // The shard first: what it has by then, the catalog has begun. And again: a move that is over leaves it first.
         for arrival in local.arrivals()? {
-            let is_known = self.catalog.moving(arrival.number).await?.is_some();
-            if !is_known && local.arrivals()?.contains(&arrival) {
+            if self.catalog.moving(arrival.number).await?.is_some() {
+                continue;
+            }
+            local.refresh().await?;
+            if local.arrivals()?.contains(&arrival) {
                 self.run(&Forget { arrival: &arrival }).await?;
             }
         }
@@ -92,27 +96,28 @@ impl Manager {
     }
 }
 
-/// A move, if it is still led by who asks.
+/// A move, if the caller still leads it.
 async fn led(view: View<'_>, moving: &Move) -> Result<Move> {
     let found = find(view, moving.number).await?;
     if found.epoch == moving.epoch {
         return Ok(found);
     }
     let message = format!("another one leads move {} now", moving.number);
-    Err(Error::precondition("move-taken", message))
+    Err(Error::precondition(MapReason::MoveTaken, message))
 }
 
 async fn find(view: View<'_>, number: u64) -> Result<Move> {
-    let missing = || Error::not_found("move-not-found", format!("there is no move {number}"));
+    let missing =
+        || Error::not_found(MapReason::MoveNotFound, format!("there is no move {number}"));
     view.moving(number).await?.ok_or_else(missing)
 }
 
-/// The partition of a move, if nobody can write to it without being noticed.
+/// The partition of a move, if no write to it can go unnoticed.
 async fn watched(view: View<'_>, moving: &Move) -> Decision<Partition> {
     let partition = partition_of(view, moving).await?;
     if partition.state == PartitionState::Online {
         let message = format!("partition {} was opened under its move", partition.id);
-        return Err(Error::precondition("partition-changed", message).into());
+        return Err(Error::precondition(MapReason::PartitionChanged, message).into());
     }
     Ok(partition)
 }
@@ -124,7 +129,7 @@ async fn partition_of(view: View<'_>, moving: &Move) -> Decision<Partition> {
     let partition = known(view, here).await?.partition;
     if partition.shard != moving.source || partition.routes != moving.routes {
         let message = format!("partition {} has changed under its move", partition.id);
-        return Err(Error::precondition("partition-changed", message).into());
+        return Err(Error::precondition(MapReason::PartitionChanged, message).into());
     }
     Ok(partition)
 }
@@ -145,12 +150,12 @@ fn arrived(moving: &Move) -> Arrived {
 }
 
 /// An operation that leaves the container's own row as it is: a move is nothing that its owner has to know of.
-fn step(name: &str, container: ContainerId) -> Operation {
-    Operation { change: ContainerChange::None, ..Operation::new(name, container) }
+fn step(name: &str, container: ContainerId) -> MapOperation {
+    MapOperation { change: ContainerChange::None, ..MapOperation::new(name, container) }
 }
 
 /// Replaces a partition by what it becomes.
-fn replace(operation: &mut Operation, before: &Partition, after: Partition, lock: Option<Id>) {
+fn replace(operation: &mut MapOperation, before: &Partition, after: Partition, lock: Option<Id>) {
     operation.claims.push(before.routes.clone());
     operation.remove(before);
     operation.puts.push(Entry { partition: after, lock });

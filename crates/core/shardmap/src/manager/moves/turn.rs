@@ -1,7 +1,7 @@
 //! The fence, and the commit behind it.
 
 use super::{arrived, at_rest, closed, find, led, replace, step, watched};
-use crate::catalog::{Change, Decision, Draft};
+use crate::catalog::{CatalogChange, Decision, Draft};
 use crate::manager::placing::check_placement;
 use crate::{Move, MoveStage, Partition, PartitionState};
 
@@ -9,7 +9,7 @@ pub(super) struct Fence<'a> {
     pub(super) moving: &'a Move,
 }
 
-impl Change for Fence<'_> {
+impl CatalogChange for Fence<'_> {
     type Output = Move;
 
     async fn decide(&self, draft: &mut Draft) -> Decision<Move> {
@@ -22,12 +22,12 @@ impl Change for Fence<'_> {
     }
 }
 
-/// Takes a fence down, whoever has set it.
+/// Takes a fence down, also one of another leader.
 pub(super) struct Reopen {
     pub(super) number: u64,
 }
 
-impl Change for Reopen {
+impl CatalogChange for Reopen {
     type Output = Move;
 
     async fn decide(&self, draft: &mut Draft) -> Decision<Move> {
@@ -46,7 +46,7 @@ impl Change for Reopen {
 fn turn(draft: &mut Draft, moving: Move, before: &Partition, stage: MoveStage) -> Decision<Move> {
     let after = Move { stage, ..moving };
     draft.put_move(&after);
-    // A partition that nobody can write to needs no fence.
+    // A partition that takes no writes needs no fence.
     if before.state.is_moving() {
         let (name, state) = match stage {
             MoveStage::Fenced => ("fence", PartitionState::Fenced),
@@ -64,7 +64,7 @@ pub(super) struct Commit<'a> {
     pub(super) moving: &'a Move,
 }
 
-impl Change for Commit<'_> {
+impl CatalogChange for Commit<'_> {
     type Output = Move;
 
     async fn decide(&self, draft: &mut Draft) -> Decision<Move> {

@@ -1,0 +1,203 @@
+//! Which background work this engine does, when several processes share the stores.
+//!
+//! An engine that is the only process does all of it, and writes no rows for that: the lock on the data folder is its lease.
+//! Engines that share a catalog hold leases there (`shardmap/src/catalog/leases.rs`). Each writes a heartbeat and takes
+//! the leases that are free or whose holder has stopped. It trusts its own leases for [`TRUSTED_BEATS`] intervals after the
+//! beginning of its last heartbeat. Others take them after [`STOPPED_BEATS`] intervals without a new one. Both times are
+//! measured by clocks that may differ in rate, so the second is well above the first.
+//!
+//! A lease saves work and lets moves come to an end; safety does not rest on it. What the holder writes has a guard of its own:
+//! the lease's row for taking a move, the job epoch for what a move copies, the partition's row for sweeps and counts, the
+//! garbage's row for deletions, the version of the record for jobs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use lazuli_env::{Env, Id};
+use lazuli_shardmap::MapReason;
+use lazuli_shardmap::catalog::{Catalog, Lease, Work};
+use lazuli_store::Result;
+
+use crate::engine::Engine;
+use crate::settings::Settings;
+use crate::shard::LiveShard;
+
+/// How many heartbeat intervals after the beginning of its last heartbeat an engine acts on its leases.
+pub const TRUSTED_BEATS: u32 = 3;
+/// After so many intervals without a new heartbeat others take a node's leases.
+pub const STOPPED_BEATS: u32 = 5;
+/// After so many intervals without a new heartbeat others remove the node's row.
+const REMOVED_BEATS: u32 = 30;
+
+/// Who else may do background work on the same stores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Leasing {
+    /// This is the only process that has the stores open.
+    #[default]
+    Alone,
+    /// Other processes share the stores: each kind of work is done by the holder of its lease.
+    Shared,
+}
+
+/// The leases of one engine.
+pub struct Leases {
+    leasing: Leasing,
+    heartbeat: Duration,
+    node: Id,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The number of the last heartbeat that was written, and when its writing began.
+    beat: Option<(u64, Duration)>,
+    held: BTreeMap<Work, Lease>,
+    /// The last heartbeat seen of each other node, and since when it has not changed.
+    others: BTreeMap<Id, (u64, Duration)>,
+}
+
+impl Leases {
+    pub(crate) fn new(env: &Env, settings: &Settings) -> Self {
+        let Settings { leasing, heartbeat, .. } = *settings;
+        Self { leasing, heartbeat, node: env.ids.next_id(), state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether this engine may do the work now.
+    pub(crate) fn may(&self, work: Work, now: Duration) -> bool {
+        self.leasing == Leasing::Alone || self.lease(work, now).is_some()
+    }
+
+    /// The lease that guards what this engine writes for the work. None if it is alone, or may not do the work.
+    pub(crate) fn lease(&self, work: Work, now: Duration) -> Option<Lease> {
+        let state = self.state();
+        let (_, began) = state.beat?;
+        (now < began + self.heartbeat * TRUSTED_BEATS).then(|| state.held.get(&work).copied())?
+    }
+
+    /// Writes a heartbeat and notes what other nodes did since the last one. Then takes every lease of `wanted` that is free.
+    async fn renew(&self, catalog: &Catalog, wanted: &[Work], env: &Env) -> Result<()> {
+        let began = env.clock.uptime();
+        let last = self.state().beat;
+        match last {
+            Some((beat, _)) => match catalog.beat(self.node, beat + 1).await {
+                Err(error) if error.is(MapReason::NodeRemoved) => {
+                    // Others have taken what this node held. It starts again with nothing.
+                    *self.state() = State::default();
+                    return Err(error);
+                }
+                outcome => outcome?,
+            },
+            None => catalog.add_node(self.node).await?,
+        }
+        let (nodes, leases) = catalog.nodes_and_leases().await?;
+        let stopped = {
+            let mut state = self.state();
+            state.beat = Some((last.map_or(0, |(beat, _)| beat + 1), began));
+            state.held = leases
+                .iter()
+                .filter(|lease| lease.holder() == Some(self.node))
+                .map(|lease| (lease.work, *lease))
+                .collect();
+            state.observe(&nodes, self.node, self.heartbeat, env.clock.uptime())
+        };
+        for work in wanted {
+            let seen = leases.iter().find(|lease| lease.work == *work);
+            let is_free = seen.and_then(Lease::holder).is_none_or(|holder| stopped.is(holder));
+            if is_free && let Some(lease) = catalog.take_lease(*work, seen, self.node).await? {
+                self.state().held.insert(*work, lease);
+            }
+        }
+        for node in stopped.to_remove {
+            catalog.remove_node(node).await?;
+        }
+        Ok(())
+    }
+
+    /// Gives all leases up, so that other nodes need not wait.
+    async fn release(&self, catalog: &Catalog) -> Result<()> {
+        let held = std::mem::take(&mut *self.state());
+        for lease in held.held.values() {
+            catalog.release_lease(lease).await?;
+        }
+        if held.beat.is_some() {
+            catalog.remove_node(self.node).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Other nodes whose leases may be taken.
+struct Stopped {
+    running: BTreeSet<Id>,
+    to_remove: Vec<Id>,
+}
+
+impl Stopped {
+    /// A node without a row has been removed, so it has stopped too.
+    fn is(&self, node: Id) -> bool {
+        !self.running.contains(&node)
+    }
+}
+
+impl State {
+    /// Takes note of the heartbeats of others, by this engine's own clock.
+    fn observe(
+        &mut self,
+        nodes: &[(Id, u64)],
+        own: Id,
+        heartbeat: Duration,
+        now: Duration,
+    ) -> Stopped {
+        let mut stopped = Stopped { running: BTreeSet::from([own]), to_remove: Vec::new() };
+        let mut others = BTreeMap::new();
+        for (node, beat) in nodes.iter().filter(|(node, _)| *node != own) {
+            let since = match self.others.get(node) {
+                Some((seen, since)) if seen == beat => *since,
+                _ => now,
+            };
+            if now < since + heartbeat * STOPPED_BEATS {
+                stopped.running.insert(*node);
+            } else if now >= since + heartbeat * REMOVED_BEATS {
+                stopped.to_remove.push(*node);
+            }
+            others.insert(*node, (*beat, since));
+        }
+        self.others = others;
+        stopped
+    }
+}
+
+impl Engine {
+    /// Whether this engine may do the work now.
+    pub fn may(&self, work: Work) -> bool {
+        self.leases.may(work, self.env.clock.uptime())
+    }
+
+    /// The shards whose background work this engine does.
+    pub(crate) fn shards_to_tend(&self) -> Vec<Arc<LiveShard>> {
+        let mut shards = self.shards.all();
+        shards.retain(|shard| self.may(Work::Shard(shard.id)));
+        shards
+    }
+
+    /// Renews this engine's leases and takes those that are free. Does nothing for an engine that is alone.
+    pub async fn renew_leases(&self) -> Result<()> {
+        if self.settings.leasing == Leasing::Alone {
+            return Ok(());
+        }
+        let of_shards = self.shards.all().into_iter().map(|shard| Work::Shard(shard.id));
+        let wanted: Vec<Work> =
+            [Work::Jobs, Work::Moves, Work::Reconcile].into_iter().chain(of_shards).collect();
+        self.leases.renew(self.manager.catalog(), &wanted, &self.env).await
+    }
+
+    /// Gives this engine's leases up before it stops, so that other nodes take them at once.
+    pub async fn release_leases(&self) -> Result<()> {
+        self.leases.release(self.manager.catalog()).await
+    }
+}

@@ -1,0 +1,98 @@
+//! The bytes of one connection, plain or over TLS, counted in both directions.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
+
+use crate::metrics::Metrics;
+
+pub struct Stream {
+    socket: Socket,
+    metrics: Arc<Metrics>,
+}
+
+enum Socket {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Stream {
+    pub(crate) fn plain(stream: TcpStream, metrics: Arc<Metrics>) -> Self {
+        Self { socket: Socket::Plain(stream), metrics }
+    }
+
+    pub(crate) fn tls(stream: TlsStream<TcpStream>, metrics: Arc<Metrics>) -> Self {
+        Self { socket: Socket::Tls(Box::new(stream)), metrics }
+    }
+}
+
+/// Calls a method of whichever socket it is.
+macro_rules! on_socket {
+    ($stream:expr, $socket:ident => $call:expr) => {
+        match &mut $stream.get_mut().socket {
+            Socket::Plain(stream) => {
+                let $socket = Pin::new(stream);
+                $call
+            }
+            Socket::Tls(stream) => {
+                let $socket = Pin::new(&mut **stream);
+                $call
+            }
+        }
+    };
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = on_socket!(self.as_mut(), socket => socket.poll_read(cx, buffer));
+        self.metrics.count_received(buffer.filled().len() - before);
+        polled
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let polled = on_socket!(self.as_mut(), socket => socket.poll_write(cx, bytes));
+        self.metrics.count_sent(&polled);
+        polled
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = on_socket!(self.as_mut(), socket => socket.poll_write_vectored(cx, slices));
+        self.metrics.count_sent(&polled);
+        polled
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match &self.socket {
+            Socket::Plain(stream) => stream.is_write_vectored(),
+            Socket::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        on_socket!(self, socket => socket.poll_flush(cx))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        on_socket!(self, socket => socket.poll_shutdown(cx))
+    }
+}
