@@ -15,8 +15,8 @@ use crate::{
     python_programs, sim, tidy, tour,
 };
 
-/// Seeds that the simulator runs in the test; `cargo xtask sim --seeds N` runs more.
-const SIM_SEEDS: u64 = 300;
+/// Seeds of each scenario that the simulator runs in the test; `cargo xtask sim --seeds N` runs more.
+const SIM_SEEDS: u64 = 40;
 
 /// Rounds of kill -9 in the test; `cargo xtask crash --rounds N` does more.
 const CRASH_ROUNDS: u64 = 5;

@@ -21,7 +21,7 @@ mod session;
 mod upload;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use lazuli_http::uri::{Query, percent_encode};
 use lazuli_http::{Method, Request, Response, StatusCode};
@@ -46,17 +46,23 @@ pub struct Portal {
     /// The cookie's name has the port, because cookies are shared by all ports of a host.
     cookie: String,
     streams: Arc<Semaphore>,
+    /// How often a live page is rendered again.
+    refresh: Duration,
     stop: Stop,
 }
 
 impl Portal {
+    /// How often a server renders live pages again.
+    pub const REFRESH: Duration = Duration::from_secs(1);
+
     /// The portal of the server whose admin API listens on this port. `stop` ends what would go on by itself.
-    pub fn new(api: Arc<dyn AdminApi>, port: u16, stop: Stop) -> Arc<Self> {
+    pub fn new(api: Arc<dyn AdminApi>, port: u16, refresh: Duration, stop: Stop) -> Arc<Self> {
         Arc::new(Self {
             api: Api::new(api),
             sessions: Sessions::default(),
             cookie: format!("lazuli-portal-{port}"),
             streams: Arc::new(Semaphore::new(live::STREAMS_MAX)),
+            refresh,
             stop,
         })
     }

@@ -6,7 +6,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use lazuli_http::{Body, BodyError, Response, StatusCode};
@@ -18,11 +18,9 @@ use crate::session::Session;
 
 /// The most streams at the same time. Connections of the admin port are few, and commands need some too.
 pub(crate) const STREAMS_MAX: usize = 24;
-/// How often a page is rendered again.
-const INTERVAL: Duration = Duration::from_secs(1);
-/// How long a stream lasts at most, in intervals.
+/// How often a page is rendered again before its stream ends.
 const TURNS_MAX: u32 = 600;
-/// After so many intervals without news a line shows that the stream is alive.
+/// After so many times without news a line shows that the stream is alive.
 const SILENT_TURNS_MAX: u32 = 15;
 
 /// One page that is open in a browser.
@@ -61,7 +59,7 @@ impl Watched {
             tokio::select! {
                 biased;
                 () = stream.stop.stopped() => return Ok(None),
-                () = tokio::time::sleep(INTERVAL) => {}
+                () = tokio::time::sleep(stream.portal.refresh) => {}
             }
             self.turns += 1;
             silent += 1;

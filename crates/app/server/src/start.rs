@@ -113,7 +113,7 @@ impl Server {
         }
         let budget = running.budget.clone();
         let api = Arc::new(Admin::new(running, token));
-        let portal = Portal::new(api.clone(), admin.address.port(), stop.clone());
+        let portal = Portal::new(api.clone(), admin.address.port(), Portal::REFRESH, stop.clone());
         let routes = handler(move |request| api.clone().route(portal.clone(), request));
         let front = HttpFront::new(admin_limits(&settings), budget, admin.metrics.clone(), routes);
         serving.spawn(admin.listener.serve(front, stop));

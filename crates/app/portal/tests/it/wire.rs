@@ -209,7 +209,7 @@ async fn what_cannot_be_done_has_no_button() {
     assert_eq!(site.get("/portal/partitions/8", &cookie).await.status, StatusCode::NOT_FOUND);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_live_page_is_sent_when_it_changes_and_ends_with_the_server() {
     let uptime = Arc::new(AtomicU64::new(61));
     let now = Arc::clone(&uptime);
@@ -234,7 +234,7 @@ async fn a_live_page_is_sent_when_it_changes_and_ends_with_the_server() {
     assert_eq!(stream.body.chunk().await.unwrap(), None);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_live_page_ends_with_its_session_and_there_are_so_many_at_most() {
     let site = Site::new();
     let (cookie, secret) = site.log_in().await;

@@ -4,13 +4,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use lazuli_http::{Body, HeaderMap, HeaderValue, Method, Request, RequestId, Response, StatusCode};
 use lazuli_net::{Stopper, stopper};
 use lazuli_portal::{AdminApi, Ask, Attempts, BoxFuture, Portal, Tried};
 use serde_json::{Value, json};
 
+/// Live pages come often here, so that tests need not wait.
+const REFRESH: Duration = Duration::from_millis(20);
 pub const TOKEN: &str = "the-token-of-this-test";
 pub const COOKIE: &str = "lazuli-portal-10010=";
 /// What a hostile user would call a table.
@@ -104,7 +106,7 @@ impl Site {
             more: Box::new(more),
         });
         let (stopper, stop) = stopper();
-        Self { portal: Portal::new(api.clone(), 10010, stop), api, stopper }
+        Self { portal: Portal::new(api.clone(), 10010, REFRESH, stop), api, stopper }
     }
 
     pub fn asked(&self) -> usize {
