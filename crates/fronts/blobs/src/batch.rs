@@ -86,7 +86,7 @@ async fn one(
     let operation = Operation::parse(head, resource, &front.limits)?;
     access::check(front, &access, &operation, account, &call.version).await?;
     let mut call = call.clone();
-    call.shared.access = access;
+    call.access = access;
     match operation {
         Operation::Blob(path, operation)
             if container.is_none_or(|container| *container == path.container) =>

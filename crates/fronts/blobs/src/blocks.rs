@@ -10,7 +10,7 @@ use crate::error::{Code, Common, Fault, Result, refused};
 use crate::limits::{BLOCK_ID_BYTES_MAX, Limits};
 use crate::put::{check_block, guarded, new_blob, overwrite, receive};
 use crate::request::{BlobPath, BlockListKind, PutBlock, PutBlockList};
-use crate::{Call, Front, response, source};
+use crate::{Call, Front, blob_of, response, source};
 
 pub(crate) async fn put(
     front: &Front,
@@ -19,7 +19,7 @@ pub(crate) async fn put(
     put: PutBlock,
     body: &mut Body,
 ) -> Result<Response> {
-    let address = call.blob(path);
+    let address = blob_of(call, path);
     let (content, checksums) = match &put.source {
         None => {
             check_block(body)?;
@@ -40,7 +40,7 @@ pub(crate) async fn put(
     let staged = front.blobs.put_block(&address, put.id.into(), content, lease).await;
     staged.map_err(refused)?;
     let answer = Response::new(StatusCode::CREATED).with("x-ms-request-server-encrypted", "true");
-    let answer = match &call.key {
+    let answer = match &call.own.key {
         Some(key) => answer.with("x-ms-encryption-key-sha256", STANDARD.encode(key.sha256)),
         None => answer,
     };
@@ -59,8 +59,8 @@ pub(crate) async fn commit(
     let protection = front.protection(&call.target.account).await?;
     let conditions = guarded(call, put.blob.conditions.clone());
     let mut new = new_blob(put.blob);
-    new.key_sha256 = call.key.as_ref().map(|key| key.sha256);
-    let address = call.blob(path);
+    new.key_sha256 = call.own.key.as_ref().map(|key| key.sha256);
+    let address = blob_of(call, path);
     let committed =
         front.blobs.commit_block_list(&address, list, new, &conditions, protection).await;
     let record = committed.map_err(|error| overwrite(call, refused(error)))?;
@@ -75,7 +75,7 @@ pub(crate) async fn list(
     kind: BlockListKind,
     conditions: &Conditions,
 ) -> Result<Response> {
-    let listed = front.blobs.block_list(&call.blob(path), which, conditions).await;
+    let listed = front.blobs.block_list(&blob_of(call, path), which, conditions).await;
     let listed = listed.map_err(refused)?;
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList>");
     for (name, is_asked, blocks) in [

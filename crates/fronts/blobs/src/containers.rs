@@ -9,7 +9,7 @@ use crate::error::{Result, refused};
 use crate::listing::Page;
 use crate::options::Pairs;
 use crate::request::{ContainerList, CreateContainer, SetAcl, bad_header};
-use crate::{Call, Front, etag, list, response};
+use crate::{Call, Front, container_of, etag, list, response};
 
 pub(crate) async fn create(
     front: &Front,
@@ -23,7 +23,7 @@ pub(crate) async fn create(
         is_hashed: new.hashed,
         ..NewBlobContainer::default()
     };
-    let created = front.blobs.create_container(&call.container(container), new).await;
+    let created = front.blobs.create_container(&container_of(call, container), new).await;
     let record = created.map_err(refused)?;
     Ok(response::changed(Response::new(StatusCode::CREATED), record.modified()))
 }
@@ -36,7 +36,7 @@ async fn record(
     conditions: &Conditions,
 ) -> Result<ContainerRecord> {
     let lease = conditions.lease_id.as_deref();
-    front.blobs.container(&call.container(container), lease).await.map_err(refused)
+    front.blobs.container(&container_of(call, container), lease).await.map_err(refused)
 }
 
 pub(crate) async fn properties(
@@ -67,7 +67,7 @@ pub(crate) async fn set_metadata(
     metadata: Pairs,
     conditions: &Conditions,
 ) -> Result<Response> {
-    let address = call.container(container);
+    let address = container_of(call, container);
     let set = front.blobs.set_container_metadata(&address, metadata, conditions).await;
     let record = set.map_err(refused)?;
     Ok(response::changed(Response::new(StatusCode::OK), record.modified()))
@@ -101,7 +101,7 @@ pub(crate) async fn set_acl(
         true => String::new(),
         false => acl::write(&policies),
     };
-    let address = call.container(container);
+    let address = container_of(call, container);
     let set = front
         .blobs
         .set_container_access(&address, set.access, stored.into(), &set.conditions)
@@ -117,7 +117,7 @@ pub(crate) async fn delete(
     conditions: &Conditions,
 ) -> Result<Response> {
     let protection = front.container_protection(&call.target.account).await?;
-    let address = call.container(container);
+    let address = container_of(call, container);
     let deleted = front.blobs.delete_container(&address, conditions, protection).await;
     deleted.map_err(refused)?;
     Ok(Response::new(StatusCode::ACCEPTED))
@@ -136,7 +136,7 @@ pub(crate) async fn restore(
     }
     let version = version.as_deref().and_then(etag::moment);
     let version = version.ok_or_else(|| bad_header("x-ms-deleted-container-version"))?;
-    let restored = front.blobs.restore_container(&call.container(container), version).await;
+    let restored = front.blobs.restore_container(&container_of(call, container), version).await;
     let record = restored.map_err(refused)?;
     Ok(response::changed(Response::new(StatusCode::CREATED), record.modified()))
 }

@@ -13,7 +13,7 @@ use crate::error::{Common, Fault, Result, refused};
 use crate::options::Checksums;
 use crate::put::{guarded, new_blob, overwrite};
 use crate::request::{BlobPath, CopyBlob, Source};
-use crate::{Call, Front, response, source};
+use crate::{Call, Front, blob_of, response, source};
 
 pub(crate) async fn start(
     front: &Front,
@@ -95,11 +95,11 @@ async fn from_here(
         new: new_blob(copy.blob),
         metadata: (!metadata.is_empty()).then_some(metadata),
         with_headers: true,
-        key: call.key.clone(),
+        key: call.own.key.clone(),
         is_sealed: copy.seal.unwrap_or_default(),
     };
     let protection = front.protection(&call.target.account).await?;
-    let (blobs, target) = (&front.blobs, call.blob(path));
+    let (blobs, target) = (&front.blobs, blob_of(call, path));
     let copied = match copy.sync {
         true => blobs.copy(&source, &target, options, &conditions, protection).await,
         false => blobs.start_copy(&source, &target, options, &conditions, protection).await,
@@ -129,7 +129,7 @@ async fn from_there(
         return Err(Fault::new(Code::InvalidSourceBlobType));
     }
     let wants = source::Wants { most: front.limits.put_blob_bytes_max, md5: true };
-    let address = call.blob(path);
+    let address = blob_of(call, path);
     let received =
         Box::pin(source::receive(front, call, &address, opened, &copy.source, wants)).await?;
     let (content, origin) = received;
@@ -166,6 +166,6 @@ pub(crate) async fn abort(
     conditions: &Conditions,
 ) -> Result<Response> {
     let lease = conditions.lease_id.as_deref();
-    front.blobs.abort_copy(&call.blob(path), id, lease).await.map_err(refused)?;
+    front.blobs.abort_copy(&blob_of(call, path), id, lease).await.map_err(refused)?;
     Ok(Response::new(StatusCode::NO_CONTENT))
 }

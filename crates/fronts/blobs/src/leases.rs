@@ -6,7 +6,7 @@ use lazuli_shapes::blob::{Conditions, Lease, LeaseAction};
 
 use crate::error::{Result, refused};
 use crate::request::BlobPath;
-use crate::{Call, Front, response};
+use crate::{Call, Front, blob_of, container_of, response};
 
 pub(crate) async fn blob(
     front: &Front,
@@ -16,7 +16,7 @@ pub(crate) async fn blob(
     conditions: &Conditions,
 ) -> Result<Response> {
     let action = front.identified(action);
-    let done = front.blobs.lease(&call.blob(path), action.clone(), conditions).await;
+    let done = front.blobs.lease(&blob_of(call, path), action.clone(), conditions).await;
     let (record, left) = done.map_err(refused)?;
     Ok(answer(&action, record.changed, &record.lease, left))
 }
@@ -29,7 +29,7 @@ pub(crate) async fn container(
     conditions: &Conditions,
 ) -> Result<Response> {
     let action = front.identified(action);
-    let address = call.container(container);
+    let address = container_of(call, container);
     let done = front.blobs.lease_container(&address, action.clone(), conditions).await;
     let (record, left) = done.map_err(refused)?;
     Ok(answer(&action, record.changed, &record.lease, left))

@@ -34,7 +34,6 @@ mod source;
 mod tags;
 mod website;
 
-use std::ops::Deref;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -69,32 +68,23 @@ struct Front {
 }
 
 /// What operations need to know of the request beside their own arguments.
-#[derive(Clone)]
-struct Call {
-    shared: lazuli_azure::Call<ServiceGrant>,
+type Call = lazuli_azure::Call<ServiceGrant, Own>;
+
+#[derive(Clone, Debug, Default)]
+struct Own {
     /// The key that the client wants contents to be encrypted with.
     key: Option<CustomerKey>,
 }
 
-impl Deref for Call {
-    type Target = lazuli_azure::Call<ServiceGrant>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.shared
-    }
+fn container_of(call: &Call, container: &str) -> ContainerAddress {
+    ContainerAddress { account: call.account().to_owned(), container: container.to_owned() }
 }
 
-impl Call {
-    fn container(&self, container: &str) -> ContainerAddress {
-        ContainerAddress { account: self.account().to_owned(), container: container.to_owned() }
-    }
-
-    fn blob(&self, path: &BlobPath) -> BlobAddress {
-        BlobAddress {
-            account: self.account().to_owned(),
-            container: path.container.clone(),
-            name: path.name.clone(),
-        }
+fn blob_of(call: &Call, path: &BlobPath) -> BlobAddress {
+    BlobAddress {
+        account: call.account().to_owned(),
+        container: path.container.clone(),
+        name: path.name.clone(),
     }
 }
 
@@ -106,7 +96,7 @@ impl StorageService for Front {
     type Operation = Operation;
     type Code = Code;
     type Grant = ServiceGrant;
-    type Call = Call;
+    type Own = Own;
     type Properties = BlobProperties;
 
     fn base(&self) -> &Base<BlobProperties> {
@@ -149,29 +139,11 @@ impl StorageService for Front {
         Operation::parse(Head::of(request, query), resource, &self.limits)
     }
 
-    fn name(operation: &Operation) -> &'static str {
-        operation.name()
-    }
-
-    fn writes(operation: &Operation) -> bool {
-        operation.writes()
-    }
-
-    async fn check(
-        &self,
-        call: &lazuli_azure::Call<ServiceGrant>,
-        operation: &Operation,
-    ) -> Result<()> {
+    async fn check(&self, call: &Call, operation: &Operation) -> Result<()> {
         access::check(self, &call.access, operation, call.account(), &call.version).await
     }
 
-    fn call(
-        &self,
-        shared: lazuli_azure::Call<ServiceGrant>,
-        operation: &Operation,
-        request: &Request,
-        query: &Query<'_>,
-    ) -> Result<Call> {
+    fn own(&self, operation: &Operation, request: &Request, query: &Query<'_>) -> Result<Own> {
         if operation.has_content() && request.body.length().is_none() {
             return Err(Fault::new(Common::MissingContentLengthHeader));
         }
@@ -179,7 +151,7 @@ impl StorageService for Front {
             Operation::Website(_) => None,
             _ => options::customer_key(Head::of(request, query), "x-ms-")?,
         };
-        Ok(Call { shared, key })
+        Ok(Own { key })
     }
 
     async fn dispatch(

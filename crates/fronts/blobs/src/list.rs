@@ -11,7 +11,7 @@ use lazuli_shapes::blob::{Include, ListOptions, Listed};
 use crate::error::{Result, refused};
 use crate::listing::Page;
 use crate::request::{BlobList, Find};
-use crate::{Call, Front, response};
+use crate::{Call, Front, container_of, response};
 
 pub(crate) async fn run(
     front: &Front,
@@ -32,7 +32,7 @@ pub(crate) async fn run(
         },
         most: list.most,
     };
-    let address = call.container(container);
+    let address = container_of(call, container);
     let listed = front.blobs.list(&address, &options, list.marker.as_ref()).await;
     let listed = listed.map_err(refused)?;
     let mut page = Page::new(&call.target.base, Some(container), call.received_ms);

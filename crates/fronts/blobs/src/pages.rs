@@ -10,7 +10,7 @@ use crate::error::{Common, Fault, Result, refused};
 use crate::properties::sequenced;
 use crate::put::receive;
 use crate::request::{BlobPath, GetPages, PageWrite, bad_header};
-use crate::{Call, Front, list, response, source};
+use crate::{Call, Front, blob_of, list, response, source};
 
 pub(crate) async fn write(
     front: &Front,
@@ -19,7 +19,7 @@ pub(crate) async fn write(
     write: PageWrite,
     body: &mut Body,
 ) -> Result<Response> {
-    let (address, (start, length)) = (call.blob(path), write.range);
+    let (address, (start, length)) = (blob_of(call, path), write.range);
     let most = front.limits.page_write_bytes_max;
     if write.clear {
         if body.length() != Some(0) {
@@ -71,7 +71,7 @@ pub(crate) async fn ranges(
     let asked = get.range.map(|range| ReadRange { first: range.start, last: range.end });
     let found = front
         .blobs
-        .page_ranges(&call.blob(path), get.which, asked, get.since, &get.conditions)
+        .page_ranges(&blob_of(call, path), get.which, asked, get.since, &get.conditions)
         .await
         .map_err(refused)?;
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?><PageList>");

@@ -9,7 +9,7 @@ use crate::error::{Result, refused};
 use crate::etag::{date, moment_text};
 use crate::options::{Checksums, Pairs};
 use crate::request::{BlobPath, Delete, Expiry, SetProperties, SetTier, bad_parameter};
-use crate::{Call, Front, response, tags};
+use crate::{Call, Front, blob_of, response, tags};
 
 pub(crate) async fn set(
     front: &Front,
@@ -17,7 +17,7 @@ pub(crate) async fn set(
     path: &BlobPath,
     set: SetProperties,
 ) -> Result<Response> {
-    let (address, conditions) = (call.blob(path), &set.conditions);
+    let (address, conditions) = (blob_of(call, path), &set.conditions);
     let blobs = &front.blobs;
     let record = match (set.headers, set.length, set.sequence) {
         (Some(headers), None, None) => blobs.set_headers(&address, headers, conditions).await,
@@ -50,8 +50,8 @@ pub(crate) async fn set_metadata(
     conditions: &Conditions,
 ) -> Result<Response> {
     let protection = front.protection(&call.target.account).await?;
-    let key = call.key.as_ref().map(|key| key.sha256);
-    let address = call.blob(path);
+    let key = call.own.key.as_ref().map(|key| key.sha256);
+    let address = blob_of(call, path);
     let set = front.blobs.set_metadata(&address, metadata, conditions, protection, key).await;
     Ok(response::written(StatusCode::OK, &set.map_err(refused)?))
 }
@@ -63,8 +63,10 @@ pub(crate) async fn tags(
     which: Which,
     conditions: &Conditions,
 ) -> Result<Response> {
-    let record =
-        front.blobs.properties(&call.blob(path), which, conditions, call.key.as_ref()).await;
+    let record = front
+        .blobs
+        .properties(&blob_of(call, path), which, conditions, call.own.key.as_ref())
+        .await;
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?><Tags>");
     tags::write_set(&mut out, &record.map_err(refused)?.tags);
     out.push_str("</Tags>");
@@ -82,7 +84,7 @@ pub(crate) async fn set_tags(
 ) -> Result<Response> {
     let body = front.checked_document(body, checksums).await?;
     let tags = tags::from_xml(&body, &front.limits)?;
-    let set = front.blobs.set_tags(&call.blob(path), which, tags, conditions).await;
+    let set = front.blobs.set_tags(&blob_of(call, path), which, tags, conditions).await;
     set.map_err(refused)?;
     Ok(Response::new(StatusCode::NO_CONTENT))
 }
@@ -102,7 +104,7 @@ pub(crate) async fn set_expiry(
             Expiry::At(ms) => Some(ms),
         })
     };
-    let set = front.blobs.set_expiry(&call.blob(path), at, conditions).await;
+    let set = front.blobs.set_expiry(&blob_of(call, path), at, conditions).await;
     let record = set.map_err(refused)?;
     Ok(response::changed(Response::new(StatusCode::OK), record.modified()))
 }
@@ -114,7 +116,7 @@ pub(crate) async fn set_tier(
     path: &BlobPath,
     set: SetTier,
 ) -> Result<Response> {
-    let (address, urgent) = (call.blob(path), set.high_priority);
+    let (address, urgent) = (blob_of(call, path), set.high_priority);
     let done = front.blobs.set_tier(&address, set.which, set.tier, urgent, &set.conditions).await;
     let record = done.map_err(refused)?;
     let is_on_its_way = record.tier.is_some_and(|chosen| chosen.rehydration.is_some());
@@ -130,9 +132,9 @@ pub(crate) async fn snapshot(
     conditions: &Conditions,
 ) -> Result<Response> {
     let metadata = (!metadata.is_empty()).then_some(metadata);
-    let key = call.key.as_ref().map(|key| key.sha256);
+    let key = call.own.key.as_ref().map(|key| key.sha256);
     let protection = front.protection(&call.target.account).await?;
-    let address = call.blob(path);
+    let address = blob_of(call, path);
     let made = front.blobs.snapshot(&address, metadata, conditions, key, protection).await;
     let (time, record) = made.map_err(refused)?;
     Ok(response::written(StatusCode::CREATED, &record).with("x-ms-snapshot", moment_text(time)))
@@ -146,7 +148,7 @@ pub(crate) async fn set_immutability(
     policy: Immutability,
     conditions: &Conditions,
 ) -> Result<Response> {
-    let address = call.blob(path);
+    let address = blob_of(call, path);
     let set = front.blobs.set_immutability(&address, which, Some(policy), conditions).await;
     set.map_err(refused)?;
     Ok(Response::new(StatusCode::OK)
@@ -164,7 +166,7 @@ pub(crate) async fn delete_immutability(
     which: Which,
 ) -> Result<Response> {
     let none = Conditions::default();
-    let deleted = front.blobs.set_immutability(&call.blob(path), which, None, &none).await;
+    let deleted = front.blobs.set_immutability(&blob_of(call, path), which, None, &none).await;
     deleted.map_err(refused)?;
     Ok(Response::new(StatusCode::OK))
 }
@@ -176,7 +178,7 @@ pub(crate) async fn set_hold(
     which: Which,
     hold: bool,
 ) -> Result<Response> {
-    front.blobs.set_legal_hold(&call.blob(path), which, hold).await.map_err(refused)?;
+    front.blobs.set_legal_hold(&blob_of(call, path), which, hold).await.map_err(refused)?;
     Ok(Response::new(StatusCode::OK).with("x-ms-legal-hold", hold.to_string()))
 }
 
@@ -192,7 +194,7 @@ pub(crate) async fn delete(
     }
     let protection = properties.protection();
     let options = DeleteOptions { snapshots: delete.snapshots, permanent: delete.permanent };
-    let (address, conditions) = (call.blob(path), &delete.conditions);
+    let (address, conditions) = (blob_of(call, path), &delete.conditions);
     let deleted = front.blobs.delete(&address, delete.which, options, conditions, protection).await;
     let outcome = deleted.map_err(refused)?;
     let permanent = if outcome.permanent { "true" } else { "false" };
@@ -200,6 +202,6 @@ pub(crate) async fn delete(
 }
 
 pub(crate) async fn undelete(front: &Front, call: &Call, path: &BlobPath) -> Result<Response> {
-    front.blobs.undelete(&call.blob(path)).await.map_err(refused)?;
+    front.blobs.undelete(&blob_of(call, path)).await.map_err(refused)?;
     Ok(Response::new(StatusCode::OK))
 }

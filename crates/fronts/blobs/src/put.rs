@@ -10,7 +10,7 @@ use crate::access::may_overwrite;
 use crate::error::{Code, Common, Fault, Result, refused};
 use crate::options::Checksums;
 use crate::request::{Append, BlobPath, NewBlob, NewKind, PutBlob, PutBlobFromUrl, bad_header};
-use crate::{Call, Front, response, source};
+use crate::{Call, Front, blob_of, response, source};
 
 pub(crate) async fn put(
     front: &Front,
@@ -26,11 +26,11 @@ pub(crate) async fn put(
     if body.length() != Some(0) {
         return Err(Fault::new(Common::InvalidHeaderValue).detail("HeaderName", "Content-Length"));
     }
-    let address = call.blob(path);
+    let address = blob_of(call, path);
     let protection = front.protection(&call.target.account).await?;
     let conditions = guarded(call, put.blob.conditions.clone());
     let mut new = new_blob(put.blob);
-    new.key_sha256 = call.key.as_ref().map(|key| key.sha256);
+    new.key_sha256 = call.own.key.as_ref().map(|key| key.sha256);
     let record = match put.kind {
         NewKind::Append | NewKind::Block => {
             front.blobs.put_append_blob(&address, new, &conditions, protection).await
@@ -51,7 +51,7 @@ async fn put_block_blob(
     put: PutBlob,
     body: &mut Body,
 ) -> Result<Response> {
-    let address = call.blob(path);
+    let address = blob_of(call, path);
     let most = front.limits.put_blob_bytes_max;
     let content = receive(front, call, &address, body, most, put.checksums, true).await?;
     let (md5, crc64) = (content.md5, content.crc64);
@@ -70,7 +70,7 @@ pub(crate) async fn put_from_url(
     path: &BlobPath,
     mut put: PutBlobFromUrl,
 ) -> Result<Response> {
-    let address = call.blob(path);
+    let address = blob_of(call, path);
     let most = front.limits.put_blob_bytes_max;
     let opened = Box::pin(source::open(front, call, &put.source)).await?;
     let wants = source::Wants { most, md5: true };
@@ -128,7 +128,7 @@ pub(crate) async fn receive(
     if body.length().is_none_or(|length| length > most) {
         return Err(Fault::new(Common::RequestBodyTooLarge).detail("MaxLimit", most.to_string()));
     }
-    let options = UploadOptions { md5: md5 || checksums.md5.is_some(), key: call.key.clone() };
+    let options = UploadOptions { md5: md5 || checksums.md5.is_some(), key: call.own.key.clone() };
     let mut upload = front.blobs.upload(address, &options).await.map_err(refused)?;
     while let Some(piece) = body.chunk().await? {
         upload.write(piece).await.map_err(refused)?;
@@ -186,7 +186,7 @@ pub(crate) async fn append(
     append: Append,
     body: &mut Body,
 ) -> Result<Response> {
-    let address = call.blob(path);
+    let address = blob_of(call, path);
     let most = front.limits.append_bytes_max;
     let (content, checksums) = match &append.source {
         None => {
@@ -219,7 +219,7 @@ pub(crate) async fn seal(
     position: Option<u64>,
     conditions: &Conditions,
 ) -> Result<Response> {
-    let sealed = front.blobs.seal(&call.blob(path), position, conditions).await;
+    let sealed = front.blobs.seal(&blob_of(call, path), position, conditions).await;
     let record = sealed.map_err(refused)?;
     let answer = response::changed(Response::new(StatusCode::OK), record.modified());
     Ok(answer.with("x-ms-blob-sealed", "true"))

@@ -13,16 +13,16 @@ use crate::error::Code;
 use crate::error::{Result, refused};
 use crate::etag::moment_text;
 use crate::request::{BlobPath, Get, RangeDigest, bad_header};
-use crate::{Call, Front, response};
+use crate::{Call, Front, blob_of, response};
 
 pub(crate) async fn get(front: &Front, call: &Call, path: &BlobPath, get: Get) -> Result<Response> {
     let range = get.range.map(|range| ReadRange { first: range.start, last: range.end });
-    let (which, key) = (get.which, call.key.as_ref());
-    let read = front.blobs.read(&call.blob(path), which, range, &get.conditions, key).await;
+    let (which, key) = (get.which, call.own.key.as_ref());
+    let read = front.blobs.read(&blob_of(call, path), which, range, &get.conditions, key).await;
     let read = match read.map_err(refused) {
         Ok(read) => read,
         Err(fault) if fault.code == Code::InvalidRange => {
-            let address = call.blob(path);
+            let address = blob_of(call, path);
             let known = front.blobs.properties(&address, which, &get.conditions, key);
             let length = Box::pin(known).await.map_err(refused)?.length();
             return Err(fault.header("content-range", format!("bytes */{length}")));
@@ -133,8 +133,8 @@ pub(crate) async fn properties(
     which: Which,
     conditions: &Conditions,
 ) -> Result<Response> {
-    let key = call.key.as_ref();
-    let record = front.blobs.properties(&call.blob(path), which, conditions, key).await;
+    let key = call.own.key.as_ref();
+    let record = front.blobs.properties(&blob_of(call, path), which, conditions, key).await;
     let record = record.map_err(refused)?;
     let answer = described(call, Response::new(StatusCode::OK), &record, which);
     let answer = response::content_headers(answer, &record);
@@ -155,8 +155,8 @@ pub(crate) async fn metadata(
     which: Which,
     conditions: &Conditions,
 ) -> Result<Response> {
-    let key = call.key.as_ref();
-    let record = front.blobs.properties(&call.blob(path), which, conditions, key).await;
+    let key = call.own.key.as_ref();
+    let record = front.blobs.properties(&blob_of(call, path), which, conditions, key).await;
     let record = record.map_err(refused)?;
     let answer = response::changed(Response::new(StatusCode::OK), record.modified());
     Ok(response::metadata(answer, &record.metadata))

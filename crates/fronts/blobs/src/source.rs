@@ -276,7 +276,7 @@ pub(crate) async fn receive(
         );
     }
     let md5 = wants.md5 || source.checksums.md5.is_some();
-    let options = UploadOptions { md5, key: call.key.clone() };
+    let options = UploadOptions { md5, key: call.own.key.clone() };
     let mut upload = front.blobs.upload(address, &options).await.map_err(refused)?;
     let origin = match opened {
         Opened::Here(mut read) => {
