@@ -13,7 +13,7 @@ use super::{Built, Client, Workload};
 use crate::answer::Answer;
 use crate::cluster::{Cluster, Table};
 use crate::lock;
-use crate::model::{Model, State};
+use crate::model::{Contents, Model};
 use crate::scenario::Found;
 
 /// Shardlets and rows of each client.
@@ -84,7 +84,7 @@ impl Audited {
     /// Reads all keys of the client, by a scan over all clients' keys or one by one.
     async fn audit(&self, client: &Client, model: &mut Model) -> Found {
         let first = client.number as i64 * SHARDLETS;
-        let mut found = State::new();
+        let mut found = Contents::new();
         if client.random.chance(300) {
             for (shardlet, row, item) in client.scan_surely(&self.table).await? {
                 if (first..first + SHARDLETS).contains(&shardlet) {
@@ -130,7 +130,7 @@ impl Workload for Audited {
 
     /// One scan over everything must find the union of all models.
     async fn check(&self, client: &Client) -> Found {
-        let mut found = State::new();
+        let mut found = Contents::new();
         for (shardlet, row, item) in client.scan_surely(&self.table).await? {
             found.insert(name(shardlet, &row), item.payload);
         }

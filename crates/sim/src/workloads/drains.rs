@@ -24,7 +24,7 @@ const ROW: &[u8] = b"row";
 
 /// A client's state of one of its shardlets.
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct KnownShardlet {
     /// The last value, none before the first write.
     value: Option<u64>,
     writes: u64,
@@ -37,7 +37,7 @@ struct Known {
 pub struct Drains {
     table: Table,
     /// By client.
-    known: Mutex<Vec<Vec<Known>>>,
+    known: Mutex<Vec<Vec<KnownShardlet>>>,
 }
 
 struct Overwrite(lazuli_engine::ItemKey, u64);
@@ -54,11 +54,11 @@ impl Drains {
     pub async fn setup(cluster: &Cluster) -> Built {
         let clients = cluster.settings.clients;
         let table = cluster.create_table_with_feed("drains", 0..clients as i64 * SHARDLETS).await?;
-        let known = vec![vec![Known::default(); SHARDLETS as usize]; clients as usize];
+        let known = vec![vec![KnownShardlet::default(); SHARDLETS as usize]; clients as usize];
         Ok(Arc::new(Self { table, known: Mutex::new(known) }))
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, Vec<Vec<Known>>> {
+    fn known(&self) -> std::sync::MutexGuard<'_, Vec<Vec<KnownShardlet>>> {
         lock(&self.known)
     }
 
@@ -67,7 +67,13 @@ impl Drains {
         Ok(item.map(|mut item| item.payload.get_u64()))
     }
 
-    async fn write(&self, client: &Client, at: i64, known: &mut Known, value: u64) -> Found {
+    async fn write(
+        &self,
+        client: &Client,
+        at: i64,
+        known: &mut KnownShardlet,
+        value: u64,
+    ) -> Found {
         let put = Overwrite(self.table.key(at, ROW), value);
         let is_made = match client.write(&self.table, at, put).await? {
             Answer::Done(()) => true,
@@ -87,7 +93,7 @@ impl Drains {
     }
 
     /// Reads the feed of a shardlet to its end, which must contain every write.
-    async fn follow(&self, client: &Client, at: i64, known: &mut Known) -> Found {
+    async fn follow(&self, client: &Client, at: i64, known: &mut KnownShardlet) -> Found {
         let (id, route) = (self.table.id, self.table.route(at));
         let limit = PageLimit::items(client.random.between(1, 20) as usize);
         loop {
@@ -106,18 +112,18 @@ impl Drains {
                 break;
             }
         }
-        let Known { writes, seen, .. } = known;
+        let KnownShardlet { writes, seen, .. } = known;
         ensure!(writes == seen, "shardlet {at}: {writes} writes were made, {seen} were seen");
         Ok(())
     }
 
-    async fn check_value(&self, client: &Client, at: i64, known: &Known) -> Found {
+    async fn check_value(&self, client: &Client, at: i64, known: &KnownShardlet) -> Found {
         let (found, expected) = (self.value(client, at).await?, known.value);
         ensure!(found == expected, "shardlet {at} is {found:?}, answered was {expected:?}");
         Ok(())
     }
 
-    async fn drain(&self, client: &Client, known: &mut [Known]) -> Found {
+    async fn drain(&self, client: &Client, known: &mut [KnownShardlet]) -> Found {
         let first = client.number as i64 * SHARDLETS;
         for round in 0..client.rounds() * 2 {
             let nth = client.random.index(known.len());

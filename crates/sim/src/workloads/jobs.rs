@@ -23,11 +23,11 @@ const ITEMS: i64 = 4;
 const ROUNDS_MAX: u64 = 6;
 
 /// The value of an item, if it is known.
-type Known = Option<Bytes>;
+type KnownValue = Option<Bytes>;
 
 pub struct Jobs {
     table: Table,
-    items: Mutex<Vec<Known>>,
+    items: Mutex<Vec<KnownValue>>,
 }
 
 struct Put(ItemKey, Bytes);
@@ -47,7 +47,7 @@ impl Jobs {
         Ok(Arc::new(Self { table, items: Mutex::new(vec![None; items as usize]) }))
     }
 
-    fn items(&self) -> std::sync::MutexGuard<'_, Vec<Known>> {
+    fn items(&self) -> std::sync::MutexGuard<'_, Vec<KnownValue>> {
         lock(&self.items)
     }
 
