@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use lazuli_engine::{Continuation, Engine, FanOut, Item, ItemScan, OnFailure, Transaction};
+use lazuli_engine::{
+    Continuation, Engine, FanOut, Item, ItemKey, ItemScan, OnFailure, Transaction, Tx,
+};
 use lazuli_env::BoxFuture;
 use lazuli_shardmap::layout::{self, Space};
 use lazuli_store::{KeyRange, PageLimit, Result as StoreResult};
@@ -29,6 +31,39 @@ pub struct Client {
     /// Whether it waits for every answer. What a client hangs up on may still happen later.
     is_patient: bool,
     whom: Whom,
+}
+
+/// A transaction that puts items, or deletes those without a value, whatever is there.
+pub struct Writes(pub Vec<(ItemKey, Option<Bytes>)>);
+
+impl Writes {
+    pub fn put(key: ItemKey, value: impl Into<Bytes>) -> Self {
+        Self(vec![(key, Some(value.into()))])
+    }
+}
+
+impl Transaction for Writes {
+    type Output = ();
+
+    async fn run(&self, tx: &mut Tx<'_>) -> StoreResult<()> {
+        for (key, value) in &self.0 {
+            match value {
+                Some(value) => tx.put(key, value.clone()).await?,
+                None => _ = tx.delete(key).await?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A number as the payload of an item.
+pub fn encode(number: i64) -> Bytes {
+    Bytes::copy_from_slice(&number.to_be_bytes())
+}
+
+/// The number in a payload; -1 if it holds none.
+pub fn decode(payload: &[u8]) -> i64 {
+    payload.try_into().map_or(-1, i64::from_be_bytes)
 }
 
 /// Items of one page, and where the next one continues.

@@ -6,11 +6,10 @@
 use std::sync::{Arc, Mutex};
 
 use bytes::{BufMut, Bytes, BytesMut};
-use lazuli_engine::{ItemKey, Transaction, Tx};
-use lazuli_store::Result as StoreResult;
 
 use super::{Built, Client, Workload};
 use crate::answer::Answer;
+use crate::client::Writes;
 use crate::cluster::{Cluster, Table};
 use crate::lock;
 use crate::model::{Contents, Model};
@@ -23,22 +22,6 @@ const ROWS: u64 = 3;
 pub struct Audited {
     table: Table,
     models: Mutex<Vec<Option<Model>>>,
-}
-
-struct Writes(Vec<(ItemKey, Option<Bytes>)>);
-
-impl Transaction for Writes {
-    type Output = ();
-
-    async fn run(&self, tx: &mut Tx<'_>) -> StoreResult<()> {
-        for (key, value) in &self.0 {
-            match value {
-                Some(value) => tx.put(key, value.clone()).await?,
-                None => _ = tx.delete(key).await?,
-            }
-        }
-        Ok(())
-    }
 }
 
 fn name(shardlet: i64, row: &[u8]) -> Bytes {

@@ -6,13 +6,14 @@
 use std::sync::{Arc, Mutex};
 
 use bytes::{Buf, Bytes};
-use lazuli_engine::{Lsn, MoveOptions, Transaction, Tx};
+use lazuli_engine::{Lsn, MoveOptions};
 use lazuli_shardmap::Partition;
-use lazuli_store::{PageLimit, Result as StoreResult};
+use lazuli_store::PageLimit;
 
 use super::map_changes::{end_moves, entries, shards};
 use super::{Built, Client, Workload};
 use crate::answer::Answer;
+use crate::client::Writes;
 use crate::cluster::{Cluster, Table};
 use crate::ensure;
 use crate::lock;
@@ -40,16 +41,6 @@ pub struct Drains {
     known: Mutex<Vec<Vec<KnownShardlet>>>,
 }
 
-struct Overwrite(lazuli_engine::ItemKey, u64);
-
-impl Transaction for Overwrite {
-    type Output = ();
-
-    async fn run(&self, tx: &mut Tx<'_>) -> StoreResult<()> {
-        tx.put(&self.0, Bytes::copy_from_slice(&self.1.to_be_bytes())).await
-    }
-}
-
 impl Drains {
     pub async fn setup(cluster: &Cluster) -> Built {
         let clients = cluster.settings.clients;
@@ -74,7 +65,7 @@ impl Drains {
         known: &mut KnownShardlet,
         value: u64,
     ) -> Found {
-        let put = Overwrite(self.table.key(at, ROW), value);
+        let put = Writes::put(self.table.key(at, ROW), value.to_be_bytes().to_vec());
         let is_made = match client.write(&self.table, at, put).await? {
             Answer::Done(()) => true,
             Answer::Refused(_) => false,

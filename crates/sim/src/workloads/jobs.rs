@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use lazuli_engine::Condition;
 use lazuli_engine::steps::{JobState, Step};
-use lazuli_engine::{Condition, ItemKey, Transaction, Tx};
-use lazuli_store::Result as StoreResult;
 
 use super::{Built, Client, Workload};
 use crate::answer::Answer;
+use crate::client::Writes;
 use crate::cluster::{Cluster, Table};
 use crate::ensure;
 use crate::lock;
@@ -28,16 +28,6 @@ type KnownValue = Option<Bytes>;
 pub struct Jobs {
     table: Table,
     items: Mutex<Vec<KnownValue>>,
-}
-
-struct Put(ItemKey, Bytes);
-
-impl Transaction for Put {
-    type Output = ();
-
-    async fn run(&self, tx: &mut Tx<'_>) -> StoreResult<()> {
-        tx.put(&self.0, self.1.clone()).await
-    }
 }
 
 impl Jobs {
@@ -69,7 +59,7 @@ impl Jobs {
         self.check_whole(client, &targets, &tag, submitted).await?;
         for at in targets {
             let value = Bytes::from(format!("after-{}-{round}", client.number));
-            let put = || Put(self.table.key(at, b"row"), value.clone());
+            let put = || Writes::put(self.table.key(at, b"row"), value.clone());
             client.write_surely(&self.table, at, put).await?;
             self.items()[at as usize] = Some(value);
         }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use lazuli_engine::{ItemKey, MoveOptions, Transaction, Tx};
-use lazuli_store::Result as StoreResult;
+use lazuli_engine::MoveOptions;
 
 use super::map_changes::{entries, shards};
 use super::{Built, Client, Workload};
 use crate::answer::Answer;
+use crate::client::Writes;
 use crate::cluster::{Cluster, Table};
 use crate::ensure;
 use crate::scenario::Found;
@@ -27,19 +27,6 @@ pub struct Leaders {
     table: Table,
 }
 
-struct PutAll(Vec<ItemKey>);
-
-impl Transaction for PutAll {
-    type Output = ();
-
-    async fn run(&self, tx: &mut Tx<'_>) -> StoreResult<()> {
-        for key in &self.0 {
-            tx.put(key, Bytes::from(vec![7; ITEM_BYTES])).await?;
-        }
-        Ok(())
-    }
-}
-
 impl Leaders {
     pub async fn setup(cluster: &Cluster) -> Built {
         let table = cluster.create_table("leaders", 0..4).await?;
@@ -47,8 +34,9 @@ impl Leaders {
     }
 
     async fn fill(&self, client: &Client, at: i64) -> Found {
-        let rows = (0..ITEMS).map(|row| self.table.key(at, &row.to_be_bytes()));
-        let put = PutAll(rows.collect());
+        let value = Bytes::from(vec![7; ITEM_BYTES]);
+        let row = |row: usize| (self.table.key(at, &row.to_be_bytes()), Some(value.clone()));
+        let put = Writes((0..ITEMS).map(row).collect());
         let filled = client.write(&self.table, at, put).await?;
         ensure!(matches!(filled, Answer::Done(())), "a write failed without any fault");
         Ok(())

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use lazuli_engine::{ItemKey, Transaction, Tx};
 use lazuli_store::{Error, Result as StoreResult};
 
 use super::{Built, Client, Workload};
+use crate::client::{Writes, decode, encode};
 use crate::cluster::{Cluster, Table};
 use crate::ensure;
 use crate::scenario::Found;
@@ -16,16 +16,6 @@ const NODES: i64 = 10;
 
 pub struct Ring {
     table: Table,
-}
-
-struct Link(ItemKey, i64);
-
-impl Transaction for Link {
-    type Output = ();
-
-    async fn run(&self, tx: &mut Tx<'_>) -> StoreResult<()> {
-        tx.put(&self.0, encode(self.1)).await
-    }
 }
 
 /// Turns a → b → c → d into a → c → b → d, if that is their order.
@@ -51,20 +41,12 @@ impl Transaction for Swap {
     }
 }
 
-fn encode(node: i64) -> Bytes {
-    Bytes::copy_from_slice(&node.to_be_bytes())
-}
-
-fn decode(payload: &[u8]) -> i64 {
-    payload.try_into().map_or(-1, i64::from_be_bytes)
-}
-
 impl Ring {
     pub async fn setup(cluster: &Cluster) -> Built {
         let table = cluster.create_table("ring", 0..NODES).await?;
         let client = Client::outside(cluster);
         for node in 0..NODES {
-            let link = || Link(table.key(node, b""), (node + 1) % NODES);
+            let link = || Writes::put(table.key(node, b""), encode((node + 1) % NODES));
             client.write_surely(&table, node, link).await?;
         }
         Ok(Arc::new(Self { table }))

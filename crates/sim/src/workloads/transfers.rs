@@ -12,6 +12,7 @@ use lazuli_store::{Error, Result as StoreResult};
 
 use super::{Built, Client, Workload};
 use crate::answer::Answer;
+use crate::client::{Writes, decode, encode};
 use crate::cluster::{Cluster, Table};
 use crate::ensure;
 use crate::lock;
@@ -26,16 +27,6 @@ pub struct Transfers {
     /// Numbers of the answered transfers, and of those that may have happened.
     done: Mutex<BTreeSet<u64>>,
     unknown: Mutex<BTreeSet<u64>>,
-}
-
-struct Open(ItemKey);
-
-impl Transaction for Open {
-    type Output = ();
-
-    async fn run(&self, tx: &mut Tx<'_>) -> StoreResult<()> {
-        tx.put(&self.0, encode(BALANCE)).await
-    }
 }
 
 struct Transfer {
@@ -74,14 +65,6 @@ impl Transaction for Sum {
     }
 }
 
-fn encode(balance: i64) -> Bytes {
-    Bytes::copy_from_slice(&balance.to_be_bytes())
-}
-
-fn decode(payload: &[u8]) -> i64 {
-    payload.try_into().map_or(0, i64::from_be_bytes)
-}
-
 async fn balance(tx: &Tx<'_>, key: &ItemKey) -> StoreResult<i64> {
     Ok(tx.get(key).await?.map_or(0, |item| decode(&item.payload)))
 }
@@ -95,7 +78,7 @@ impl Transfers {
         let table = cluster.create_table("transfers", 0..ACCOUNTS).await?;
         let client = Client::outside(cluster);
         for account in 0..ACCOUNTS {
-            let open = || Open(table.key(account, BALANCE_ROW));
+            let open = || Writes::put(table.key(account, BALANCE_ROW), encode(BALANCE));
             client.write_surely(&table, account, open).await?;
         }
         Ok(Arc::new(Self { table, done: Mutex::default(), unknown: Mutex::default() }))
