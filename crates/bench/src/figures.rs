@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lazuli_engine::{Engine, Settings};
+use bytes::Bytes;
+use lazuli_engine::{Engine, ItemKey, Settings, Transaction, Tx};
 use lazuli_shardmap::manager::NewShard;
 use lazuli_store::{Error, Result};
 use lazuli_store_embedded::{Durability, EmbeddedStore};
@@ -89,6 +90,17 @@ pub(crate) async fn unsynced_engine(folder: &Path, settings: Settings) -> Result
     let new = NewShard { name: "one".into(), location: "one".into(), ..NewShard::default() };
     engine.add_shard(&new, Arc::new(EmbeddedStore::open(folder.join("one"), &kept)?)).await?;
     Ok(engine)
+}
+
+/// A transaction that puts an item, whatever is there.
+pub(crate) struct Put(pub(crate) ItemKey, pub(crate) Bytes);
+
+impl Transaction for Put {
+    type Output = ();
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<()> {
+        tx.put(&self.0, self.1.clone()).await
+    }
 }
 
 /// Does `work` for the numbers from 0 to `count`, with so many tasks at once.

@@ -12,12 +12,11 @@ use bytes::Bytes;
 use lazuli_engine::{
     Container, ContainerId, Cuts, Engine, Held, ItemKey, KeyPart, KeySchema, KeyType, Latencies,
     MapKind, NewContainer, PartitionId, Policies, Sample, Settings, ShardId, Size as Holds, Space,
-    Transaction, Tx,
 };
 use lazuli_history::{History, Recorder, Step};
 use lazuli_store::Result;
 
-use crate::figures::{cpu_time, median, resident_bytes, spread, unsynced_engine};
+use crate::figures::{Put, cpu_time, median, resident_bytes, spread, unsynced_engine};
 use crate::report::{Report, Turns};
 
 /// What the history may cost, of the processor time of inserts.
@@ -46,16 +45,6 @@ const WORKERS: usize = 64;
 /// Rounds between two samples.
 const ROUNDS_PER_SAMPLE: usize = 10;
 const VALUE: &[u8] = &[b'v'; 200];
-
-struct Insert(ItemKey);
-
-impl Transaction for Insert {
-    type Output = ();
-
-    async fn run(&self, tx: &mut Tx<'_>) -> Result<()> {
-        tx.put(&self.0, Bytes::from_static(VALUE)).await
-    }
-}
 
 /// One of the two.
 #[derive(Clone)]
@@ -86,7 +75,7 @@ impl Side {
         let Container { id, kind, key, .. } = &*self.container;
         let route = kind.route(key, &[KeyPart::Int64(number)])?;
         let key = ItemKey::new(*id, Space::ITEMS, &route, b"");
-        self.engine.write(*id, &route, Insert(key)).await
+        self.engine.write(*id, &route, Put(key, Bytes::from_static(VALUE))).await
     }
 
     /// The processor time of so many inserts of new items.
