@@ -1,10 +1,11 @@
-//! What several benchmarks share: figures of this process, medians and latencies, verdicts, and how work is spread.
+//! What several benchmarks share: figures of this process, medians and latencies, and how work is spread.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lazuli_engine::{Engine, Settings};
+use bytes::Bytes;
+use lazuli_engine::{Engine, ItemKey, Settings, Transaction, Tx};
 use lazuli_shardmap::manager::NewShard;
 use lazuli_store::{Error, Result};
 use lazuli_store_embedded::{Durability, EmbeddedStore};
@@ -62,10 +63,6 @@ impl Latency {
     }
 }
 
-pub(crate) fn verdict(is_met: bool) -> &'static str {
-    if is_met { "ok" } else { "MISSED" }
-}
-
 pub(crate) fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
@@ -93,6 +90,17 @@ pub(crate) async fn unsynced_engine(folder: &Path, settings: Settings) -> Result
     let new = NewShard { name: "one".into(), location: "one".into(), ..NewShard::default() };
     engine.add_shard(&new, Arc::new(EmbeddedStore::open(folder.join("one"), &kept)?)).await?;
     Ok(engine)
+}
+
+/// A transaction that puts an item, whatever is there.
+pub(crate) struct Put(pub(crate) ItemKey, pub(crate) Bytes);
+
+impl Transaction for Put {
+    type Output = ();
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<()> {
+        tx.put(&self.0, self.1.clone()).await
+    }
 }
 
 /// Does `work` for the numbers from 0 to `count`, with so many tasks at once.

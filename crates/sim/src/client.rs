@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use lazuli_engine::{Continuation, Engine, FanOut, Item, ItemScan, OnFailure, Transaction};
+use lazuli_engine::{
+    Continuation, Engine, FanOut, Item, ItemKey, ItemScan, OnFailure, Transaction, Tx,
+};
 use lazuli_env::BoxFuture;
 use lazuli_shardmap::layout::{self, Space};
 use lazuli_store::{KeyRange, PageLimit, Result as StoreResult};
@@ -29,6 +31,39 @@ pub struct Client {
     /// Whether it waits for every answer. What a client hangs up on may still happen later.
     is_patient: bool,
     whom: Whom,
+}
+
+/// A transaction that puts items, or deletes those without a value, whatever is there.
+pub struct Writes(pub Vec<(ItemKey, Option<Bytes>)>);
+
+impl Writes {
+    pub fn put(key: ItemKey, value: impl Into<Bytes>) -> Self {
+        Self(vec![(key, Some(value.into()))])
+    }
+}
+
+impl Transaction for Writes {
+    type Output = ();
+
+    async fn run(&self, tx: &mut Tx<'_>) -> StoreResult<()> {
+        for (key, value) in &self.0 {
+            match value {
+                Some(value) => tx.put(key, value.clone()).await?,
+                None => _ = tx.delete(key).await?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A number as the payload of an item.
+pub fn encode(number: i64) -> Bytes {
+    Bytes::copy_from_slice(&number.to_be_bytes())
+}
+
+/// The number in a payload; -1 if it holds none.
+pub fn decode(payload: &[u8]) -> i64 {
+    payload.try_into().map_or(-1, i64::from_be_bytes)
 }
 
 /// Items of one page, and where the next one continues.
@@ -72,11 +107,15 @@ impl Client {
         }
     }
 
-    pub async fn ask<T: Send + 'static>(
+    pub async fn ask<T: Send + 'static, F>(
         &self,
         name: &'static str,
-        request: Request<T>,
-    ) -> Asked<T> {
+        request: impl FnOnce(Arc<Engine>) -> F + Send + 'static,
+    ) -> Asked<T>
+    where
+        F: Future<Output = StoreResult<T>> + Send + 'static,
+    {
+        let request: Request<T> = Box::new(move |engine| Box::pin(request(engine)));
         let result = self.cluster.call(name, request, self.whom, !self.is_patient).await;
         let number = self.number;
         self.cluster.world.note(|| match &result {
@@ -91,11 +130,16 @@ impl Client {
     }
 
     /// Retries until it succeeds.
-    pub async fn ask_surely<T: Send + 'static>(
+    pub async fn ask_surely<T, R, F>(
         &self,
         name: &'static str,
-        request: impl Fn() -> Request<T>,
-    ) -> Result<T, String> {
+        request: impl Fn() -> R,
+    ) -> Result<T, String>
+    where
+        T: Send + 'static,
+        R: FnOnce(Arc<Engine>) -> F + Send + 'static,
+        F: Future<Output = StoreResult<T>> + Send + 'static,
+    {
         let mut last = String::new();
         for _ in 0..TRIES_MAX {
             match self.ask(name, request()).await? {
@@ -110,9 +154,7 @@ impl Client {
 
     pub async fn write<T: Transaction>(&self, table: &Table, at: i64, what: T) -> Asked<T::Output> {
         let (id, route) = (table.id, table.route(at));
-        let request: Request<T::Output> =
-            Box::new(move |engine| Box::pin(async move { engine.write(id, &route, what).await }));
-        self.ask("write", request).await
+        self.ask("write", move |engine| async move { engine.write(id, &route, what).await }).await
     }
 
     /// Writes something that is idempotent.
@@ -137,10 +179,8 @@ impl Client {
         what: T,
     ) -> Asked<T::Output> {
         let targets: Vec<_> = at.iter().map(|at| (table.id, table.route(*at))).collect();
-        let request: Request<T::Output> = Box::new(move |engine| {
-            Box::pin(async move { engine.write_many(&targets, what).await })
-        });
-        self.ask("write many", request).await
+        self.ask("write many", move |engine| async move { engine.write_many(&targets, what).await })
+            .await
     }
 
     fn get_request(table: &Table, at: i64, row: &[u8]) -> Request<Option<Item>> {

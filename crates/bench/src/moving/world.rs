@@ -6,13 +6,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use lazuli_engine::{
     Container, Cuts, Engine, Item, ItemKey, KeyPart, KeySchema, KeyType, Lsn, MapKind, Move,
-    MoveOptions, NewContainer, Partition, Policies, Settings, Space, Transaction, Tx,
+    MoveOptions, NewContainer, Partition, Policies, Settings, Space,
 };
 use lazuli_server::behind::Behind;
 use lazuli_shardmap::manager::NewShard;
 use lazuli_store::{Error, KeyRange, Result, Store};
 use lazuli_store_embedded::EmbeddedStore;
 
+use crate::figures::Put;
 use crate::store::load::Load;
 
 /// Items that are handed to the store at once.
@@ -28,20 +29,6 @@ pub(super) struct World {
     _behind: Behind,
     /// How many items there are.
     items: std::sync::atomic::AtomicU64,
-}
-
-/// Writes an item without a condition.
-struct Put {
-    key: ItemKey,
-    value: Bytes,
-}
-
-impl Transaction for Put {
-    type Output = ();
-
-    async fn run(&self, tx: &mut Tx<'_>) -> Result<()> {
-        tx.put(&self.key, self.value.clone()).await
-    }
 }
 
 impl World {
@@ -146,7 +133,7 @@ impl World {
     pub(super) async fn write(&self, at: u64) -> Result<()> {
         let items = self.items.load(std::sync::atomic::Ordering::Relaxed);
         let key = self.key(lazuli_env::mix(at) % items)?;
-        let put = Put { key: key.clone(), value: self.load.value(at) };
+        let put = Put(key.clone(), self.load.value(at));
         self.engine.write(self.container.id, key.route(), put).await
     }
 

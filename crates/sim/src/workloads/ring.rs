@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use lazuli_engine::{ItemKey, Transaction, Tx};
-use lazuli_env::BoxFuture;
 use lazuli_store::{Error, Result as StoreResult};
 
-use super::{Client, Workload};
+use super::{Built, Client, Workload};
+use crate::client::{Writes, decode, encode};
 use crate::cluster::{Cluster, Table};
 use crate::ensure;
 use crate::scenario::Found;
@@ -17,16 +16,6 @@ const NODES: i64 = 10;
 
 pub struct Ring {
     table: Table,
-}
-
-struct Link(ItemKey, i64);
-
-impl Transaction for Link {
-    type Output = ();
-
-    async fn run(&self, tx: &mut Tx<'_>) -> StoreResult<()> {
-        tx.put(&self.0, encode(self.1)).await
-    }
 }
 
 /// Turns a → b → c → d into a → c → b → d, if that is their order.
@@ -52,20 +41,12 @@ impl Transaction for Swap {
     }
 }
 
-fn encode(node: i64) -> Bytes {
-    Bytes::copy_from_slice(&node.to_be_bytes())
-}
-
-fn decode(payload: &[u8]) -> i64 {
-    payload.try_into().map_or(-1, i64::from_be_bytes)
-}
-
 impl Ring {
-    pub async fn setup(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
+    pub async fn setup(cluster: &Cluster) -> Built {
         let table = cluster.create_table("ring", 0..NODES).await?;
         let client = Client::outside(cluster);
         for node in 0..NODES {
-            let link = || Link(table.key(node, b""), (node + 1) % NODES);
+            let link = || Writes::put(table.key(node, b""), encode((node + 1) % NODES));
             client.write_surely(&table, node, link).await?;
         }
         Ok(Arc::new(Self { table }))
@@ -90,8 +71,14 @@ impl Ring {
         client.write_many(&self.table, &[a, b, c], Swap { nodes, keys }).await?;
         Ok(())
     }
+}
 
-    async fn check_all(&self, client: &Client) -> Found {
+impl Workload for Ring {
+    async fn round(&self, client: &Client, _: u64) -> Found {
+        self.swap(client).await
+    }
+
+    async fn check(&self, client: &Client) -> Found {
         let mut node = 0;
         for step in 1..=NODES {
             let found = client.get_surely(&self.table, node, b"").await?;
@@ -103,21 +90,5 @@ impl Ring {
             );
         }
         Ok(())
-    }
-}
-
-impl Workload for Ring {
-    fn start(self: Arc<Self>, client: Client) -> BoxFuture<'static, Found> {
-        Box::pin(async move {
-            for _ in 0..client.rounds() {
-                self.swap(&client).await?;
-                client.think().await;
-            }
-            Ok(())
-        })
-    }
-
-    fn check<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Found> {
-        Box::pin(self.check_all(client))
     }
 }

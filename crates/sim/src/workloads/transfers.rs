@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use lazuli_engine::{ItemKey, Transaction, Tx};
-use lazuli_env::BoxFuture;
 use lazuli_store::{Error, Result as StoreResult};
 
-use super::{Client, Workload};
+use super::{Built, Client, Workload};
 use crate::answer::Answer;
+use crate::client::{Writes, decode, encode};
 use crate::cluster::{Cluster, Table};
 use crate::ensure;
+use crate::lock;
 use crate::scenario::Found;
 
 const ACCOUNTS: i64 = 6;
@@ -26,16 +27,6 @@ pub struct Transfers {
     /// Numbers of the answered transfers, and of those that may have happened.
     done: Mutex<BTreeSet<u64>>,
     unknown: Mutex<BTreeSet<u64>>,
-}
-
-struct Open(ItemKey);
-
-impl Transaction for Open {
-    type Output = ();
-
-    async fn run(&self, tx: &mut Tx<'_>) -> StoreResult<()> {
-        tx.put(&self.0, encode(BALANCE)).await
-    }
 }
 
 struct Transfer {
@@ -74,14 +65,6 @@ impl Transaction for Sum {
     }
 }
 
-fn encode(balance: i64) -> Bytes {
-    Bytes::copy_from_slice(&balance.to_be_bytes())
-}
-
-fn decode(payload: &[u8]) -> i64 {
-    payload.try_into().map_or(0, i64::from_be_bytes)
-}
-
 async fn balance(tx: &Tx<'_>, key: &ItemKey) -> StoreResult<i64> {
     Ok(tx.get(key).await?.map_or(0, |item| decode(&item.payload)))
 }
@@ -90,16 +73,12 @@ fn note(number: u64) -> Vec<u8> {
     [b"note", &number.to_be_bytes()[..]].concat()
 }
 
-fn lock(set: &Mutex<BTreeSet<u64>>) -> std::sync::MutexGuard<'_, BTreeSet<u64>> {
-    set.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
 impl Transfers {
-    pub async fn setup(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
+    pub async fn setup(cluster: &Cluster) -> Built {
         let table = cluster.create_table("transfers", 0..ACCOUNTS).await?;
         let client = Client::outside(cluster);
         for account in 0..ACCOUNTS {
-            let open = || Open(table.key(account, BALANCE_ROW));
+            let open = || Writes::put(table.key(account, BALANCE_ROW), encode(BALANCE));
             client.write_surely(&table, account, open).await?;
         }
         Ok(Arc::new(Self { table, done: Mutex::default(), unknown: Mutex::default() }))
@@ -130,8 +109,17 @@ impl Transfers {
         }
         Ok(())
     }
+}
 
-    async fn check_all(&self, client: &Client) -> Found {
+impl Workload for Transfers {
+    async fn round(&self, client: &Client, round: u64) -> Found {
+        match client.random.chance(150) {
+            true => self.sum(client).await,
+            false => self.transfer(client, client.number * 1_000_000 + round).await,
+        }
+    }
+
+    async fn check(&self, client: &Client) -> Found {
         let mut sum = 0;
         let mut notes: Vec<u64> = Vec::new();
         for (account, row, item) in client.scan_surely(&self.table).await? {
@@ -155,25 +143,5 @@ impl Transfers {
             ensure!(notes.contains(number), "transfer {number} was answered and is lost");
         }
         Ok(())
-    }
-}
-
-impl Workload for Transfers {
-    fn start(self: Arc<Self>, client: Client) -> BoxFuture<'static, Found> {
-        Box::pin(async move {
-            for round in 0..client.rounds() {
-                if client.random.chance(150) {
-                    self.sum(&client).await?;
-                } else {
-                    self.transfer(&client, client.number * 1_000_000 + round).await?;
-                }
-                client.think().await;
-            }
-            Ok(())
-        })
-    }
-
-    fn check<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Found> {
-        Box::pin(self.check_all(client))
     }
 }
