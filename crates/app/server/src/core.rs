@@ -9,14 +9,16 @@ use lazuli_engine::{Engine, Settings as EngineSettings};
 use lazuli_shapes::blob::Blobs;
 use lazuli_shardmap::manager::NewShard;
 use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result};
-use lazuli_store_blocks::BlockFiles;
 use lazuli_store_embedded::{EmbeddedStore, Settings as StoreSettings};
 use tokio::task::JoinHandle;
 
 use crate::behind::Behind;
-use crate::block_folder::{BlockFolder, Closed};
+use crate::block_folder::Closed;
+use crate::block_home::BlockHome;
 use crate::folder::Folder;
-use crate::host::{Host, open_store};
+use crate::folders::{Folders, open_store};
+use crate::host::Host;
+use crate::lineage::Lineage;
 use crate::settings::{Durability, Settings};
 
 /// The shard that a new data folder begins with.
@@ -27,8 +29,7 @@ const FIRST_STORE: &str = "first-shard.new";
 pub(crate) struct Core {
     pub(crate) host: Arc<Host>,
     pub(crate) engine: Arc<Engine>,
-    pub(crate) files: BlockFiles,
-    pub(crate) folder: Arc<BlockFolder>,
+    pub(crate) blocks: BlockHome,
     pub(crate) blobs: Blobs,
     /// Where the engine works behind the requests.
     _behind: Behind,
@@ -57,14 +58,18 @@ impl Core {
                 first_store.put(&folder.shards().join(FIRST_SHARD)).await?;
             }
         }
-        let host = Arc::new(Host::new(folder.shards(), store_settings, engine.clone(), catalog));
-        let closed = Closed::look(folder.blocks(), &host.lineage).await?;
+        let known = engine.manager().catalog().clone();
+        let lineage = Lineage::new(engine.env().clone(), known, catalog.clone());
+        let folders = Folders::new(folder.shards(), store_settings, catalog, lineage);
+        let host = Arc::new(Host::alone(engine.clone(), folders));
+        let lineage = &host.need_folders()?.lineage;
+        let closed = Closed::look(folder.blocks(), lineage).await?;
         let older_catalog = host.open_all(closed.highest_start()).await?;
         let durability = block_durability(settings);
-        let folder = Arc::new(closed.open(durability, &host.lineage, older_catalog).await?);
-        let files = folder.files().clone();
-        let blobs = Blobs::new(engine.clone(), Arc::new(files.clone()));
-        Ok(Self { host, engine, files, folder, blobs, _behind: behind })
+        let blocks = closed.open(durability, lineage, older_catalog).await?;
+        let blocks = BlockHome::Folder(Arc::new(blocks));
+        let blobs = Blobs::new(engine.clone(), blocks.blocks());
+        Ok(Self { host, engine, blocks, blobs, _behind: behind })
     }
 
     /// Finishes what a crash left half done, and reports what it cannot decide.
@@ -93,10 +98,12 @@ impl Core {
 
     /// Closes all stores, so that the next start is fast.
     pub(crate) async fn close(self) {
-        if let Err(error) = self.files.close().await {
+        if let Some(folder) = self.blocks.folder()
+            && let Err(error) = folder.files().close().await
+        {
             tracing::warn!(%error, "block files were not closed cleanly");
         }
-        self.host.close_all(&self.folder).await;
+        self.host.close_all(self.blocks.folder().map(|it| &**it)).await;
     }
 }
 

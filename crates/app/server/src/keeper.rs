@@ -8,7 +8,7 @@ use lazuli_shapes::blob::Blobs;
 use lazuli_store::Result;
 use tokio::task::JoinHandle;
 
-use crate::block_folder::BlockFolder;
+use crate::block_home::BlockHome;
 
 /// The files that were removed since the start, because nothing named them any more.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ impl Removed {
 
 pub(crate) struct Keeper {
     pub(crate) blobs: Blobs,
-    pub(crate) folder: Arc<BlockFolder>,
+    pub(crate) home: BlockHome,
     pub(crate) removed: Arc<Removed>,
 }
 
@@ -37,7 +37,7 @@ impl Keeper {
             let mut is_swept = false;
             loop {
                 // Rows and files that do not belong together say nothing about which files are garbage.
-                if self.folder.doubt().is_some() {
+                if self.home.doubt().is_some() {
                     tokio::time::sleep(interval).await;
                     continue;
                 }
@@ -59,10 +59,9 @@ impl Keeper {
 
     /// Removes the files of earlier processes that no row names. Each generation is looked through once.
     async fn sweep(&self) -> Result<()> {
-        let files = self.folder.files();
-        for generation in files.unswept().await? {
+        for generation in self.home.unswept().await? {
             let swept = self.blobs.sweep(generation).await?;
-            files.swept(generation).await?;
+            self.home.swept(generation).await?;
             self.removed.add(swept.removed);
             if swept.removed > 0 {
                 let (looked, removed) = (swept.files, swept.removed);

@@ -86,7 +86,7 @@ impl Server {
             balancer,
             host: core.host.clone(),
             blobs: core.blobs.clone(),
-            blocks: core.folder.clone(),
+            blocks: core.blocks.clone(),
             removed: Arc::default(),
             owner: Owner::new(
                 fronts
@@ -151,14 +151,16 @@ fn admin_limits(settings: &Settings) -> lazuli_http::Limits {
 
 /// Starts what runs beside the requests.
 fn start_beside(settings: &Settings, core: &Core, running: &Running) -> Vec<JoinHandle<()>> {
-    let (blobs, folder) = (core.blobs.clone(), core.folder.clone());
-    let keeper = Keeper { blobs, folder, removed: running.removed.clone() };
+    let (blobs, home) = (core.blobs.clone(), core.blocks.clone());
+    let keeper = Keeper { blobs, home, removed: running.removed.clone() };
     let mut beside = vec![
         keeper.start(settings.blob_collect_interval),
-        floors::start(core.host.clone(), core.folder.clone()),
         sampler::start(running.history.clone()),
         health::watch(running.host.clone()),
     ];
+    if let Some(folder) = core.blocks.folder() {
+        beside.push(floors::start(core.host.clone(), folder.clone()));
+    }
     if settings.balance.automatic {
         beside.push(running.balancer.clone().start());
     }

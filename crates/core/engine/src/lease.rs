@@ -55,6 +55,8 @@ struct State {
     held: BTreeMap<Work, Lease>,
     /// The last heartbeat seen of each other node, and since when it has not changed.
     others: BTreeMap<Id, (u64, Duration)>,
+    /// Whether this engine is about to stop and takes no leases any more.
+    is_leaving: bool,
 }
 
 impl Leases {
@@ -79,6 +81,21 @@ impl Leases {
         (now < began + self.heartbeat * TRUSTED_BEATS).then(|| state.held.get(&work).copied())?
     }
 
+    fn alive_count(&self, now: Duration) -> u32 {
+        let state = self.state();
+        let is_alive = |since: Duration| now < since + self.heartbeat * STOPPED_BEATS;
+        let others = state.others.values().filter(|(_, since)| is_alive(*since)).count();
+        u32::try_from(others + 1).unwrap_or(u32::MAX)
+    }
+
+    /// The nodes that beat, this one among them.
+    fn alive(&self, now: Duration) -> BTreeSet<Id> {
+        let state = self.state();
+        let is_alive = |since: Duration| now < since + self.heartbeat * STOPPED_BEATS;
+        let others = state.others.iter().filter(|(_, (_, since))| is_alive(*since));
+        others.map(|(node, _)| *node).chain([self.node]).collect()
+    }
+
     /// Writes a heartbeat and notes what other nodes did since the last one. Then takes every lease of `wanted` that is free.
     async fn renew(&self, catalog: &Catalog, wanted: &[Work], env: &Env) -> Result<()> {
         let began = env.clock.uptime();
@@ -87,7 +104,8 @@ impl Leases {
             Some((beat, _)) => match catalog.beat(self.node, beat + 1).await {
                 Err(error) if error.is(MapReason::NodeRemoved) => {
                     // Others have taken what this node held. It starts again with nothing.
-                    *self.state() = State::default();
+                    let mut state = self.state();
+                    *state = State { is_leaving: state.is_leaving, ..State::default() };
                     return Err(error);
                 }
                 outcome => outcome?,
@@ -105,6 +123,7 @@ impl Leases {
                 .collect();
             state.observe(&nodes, self.node, self.heartbeat, env.clock.uptime())
         };
+        let wanted = if self.state().is_leaving { &[] } else { wanted };
         for work in wanted {
             let seen = leases.iter().find(|lease| lease.work == *work);
             let is_free = seen.and_then(Lease::holder).is_none_or(|holder| stopped.is(holder));
@@ -118,7 +137,20 @@ impl Leases {
         Ok(())
     }
 
-    /// Gives all leases up, so that other nodes need not wait.
+    /// Gives all leases up and takes none any more, so that other nodes need not wait. The node goes on beating.
+    async fn leave(&self, catalog: &Catalog) -> Result<()> {
+        let held = {
+            let mut state = self.state();
+            state.is_leaving = true;
+            std::mem::take(&mut state.held)
+        };
+        for lease in held.values() {
+            catalog.release_lease(lease).await?;
+        }
+        Ok(())
+    }
+
+    /// Gives all leases up, and the node with them.
     async fn release(&self, catalog: &Catalog) -> Result<()> {
         let held = std::mem::take(&mut *self.state());
         for lease in held.held.values() {
@@ -178,6 +210,25 @@ impl Engine {
         self.leases.may(work, self.env.clock.uptime())
     }
 
+    /// Which run of a process this is, among those that share the catalog.
+    pub fn node(&self) -> Id {
+        self.leases.node
+    }
+
+    /// The nodes whose heartbeats this engine has seen lately, itself among them.
+    pub fn nodes_alive(&self) -> BTreeSet<Id> {
+        self.leases.alive(self.env.clock.uptime())
+    }
+
+    /// What this engine may take of a rate that all nodes together have.
+    pub fn share(&self, per_second: u32) -> u32 {
+        let nodes = match self.settings.leasing {
+            Leasing::Alone => 1,
+            Leasing::Shared => self.leases.alive_count(self.env.clock.uptime()),
+        };
+        (per_second / nodes.max(1)).max(1)
+    }
+
     /// The shards whose background work this engine does.
     pub(crate) fn shards_to_tend(&self) -> Vec<Arc<LiveShard>> {
         let mut shards = self.shards.all();
@@ -192,8 +243,16 @@ impl Engine {
         }
         let of_shards = self.shards.all().into_iter().map(|shard| Work::Shard(shard.id));
         let wanted: Vec<Work> =
-            [Work::Jobs, Work::Moves, Work::Reconcile].into_iter().chain(of_shards).collect();
+            [Work::Jobs, Work::Moves, Work::Reconcile, Work::Collect, Work::Balance]
+                .into_iter()
+                .chain(of_shards)
+                .collect();
         self.leases.renew(self.manager.catalog(), &wanted, &self.env).await
+    }
+
+    /// Gives this engine's leases up for good, while it goes on answering requests.
+    pub async fn leave_leases(&self) -> Result<()> {
+        self.leases.leave(self.manager.catalog()).await
     }
 
     /// Gives this engine's leases up before it stops, so that other nodes take them at once.
