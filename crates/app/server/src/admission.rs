@@ -12,9 +12,10 @@ use lazuli_shardmap::local::{Identity, LocalMap};
 use lazuli_shardmap::{Shard, ShardId};
 use lazuli_store::{Error, Result, Store};
 use lazuli_store_embedded::EmbeddedStore;
+use lazuli_store_postgres::Settings as Database;
 
 use crate::folders::Folders;
-use crate::home::{Home, Opened};
+use crate::home::{Home, Opened, connect};
 use crate::host::Host;
 use crate::lineage::Looked;
 
@@ -166,7 +167,7 @@ impl Host {
             Home::Folder(folder) => {
                 self.look_at_folder(self.need_folders()?, shard, &folder, holds).await
             }
-            Home::Server(address) => self.look_at_server(&address, shard, holds).await,
+            Home::Server(database) => self.look_at_server(&database, shard, holds).await,
         }
     }
 
@@ -205,11 +206,11 @@ impl Host {
     /// The same for a database.
     async fn look_at_server(
         &self,
-        address: &str,
+        database: &Database,
         shard: &Shard,
         holds: u64,
     ) -> std::result::Result<Candidate, Down> {
-        let opened = self.databases.open(address).await?;
+        let opened = connect(database).await?;
         let rows = opened.store();
         match LocalMap::identify(&rows).await? {
             Some(found) if found == self.identity(shard) => {}

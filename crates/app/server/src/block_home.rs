@@ -1,23 +1,28 @@
 //! Where the blocks of blobs live: as files in a folder, or as rows of a database that all nodes of a fleet share.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lazuli_engine::{BlockId, Blocks};
 use lazuli_shardmap::lineage::Doubt;
 use lazuli_store::Result;
 use lazuli_store_blocks::BlockFiles;
+use lazuli_store_postgres::Generation;
 
 use crate::block_folder::BlockFolder;
+use crate::fleet::RowBlocks;
 
 #[derive(Clone)]
 pub(crate) enum BlockHome {
     Folder(Arc<BlockFolder>),
+    Rows(Arc<RowBlocks>),
 }
 
 impl BlockHome {
     pub(crate) fn blocks(&self) -> Arc<dyn Blocks> {
         match self {
             Self::Folder(folder) => Arc::new(folder.files().clone()),
+            Self::Rows(rows) => rows.clone(),
         }
     }
 
@@ -25,6 +30,7 @@ impl BlockHome {
     pub(crate) fn folder(&self) -> Option<&Arc<BlockFolder>> {
         match self {
             Self::Folder(folder) => Some(folder),
+            Self::Rows(_) => None,
         }
     }
 
@@ -37,6 +43,14 @@ impl BlockHome {
     pub(crate) async fn unswept(&self) -> Result<Vec<u64>> {
         match self {
             Self::Folder(folder) => folder.files().unswept().await,
+            Self::Rows(rows) => over(rows).await,
+        }
+    }
+
+    pub(crate) async fn close(&self) -> Result<()> {
+        match self {
+            Self::Folder(folder) => folder.files().close().await,
+            Self::Rows(rows) => rows.close().await,
         }
     }
 
@@ -44,6 +58,7 @@ impl BlockHome {
     pub(crate) async fn swept(&self, generation: u64) -> Result<()> {
         match self {
             Self::Folder(folder) => folder.files().swept(generation).await,
+            Self::Rows(rows) => rows.swept(generation).await,
         }
     }
 
@@ -51,6 +66,7 @@ impl BlockHome {
     pub(crate) async fn alive(&self) -> Result<Alive> {
         match self {
             Self::Folder(folder) => Ok(Alive::Own(folder.files().clone())),
+            Self::Rows(rows) => Ok(Alive::AllBut(over(rows).await?.into_iter().collect())),
         }
     }
 
@@ -65,6 +81,8 @@ impl BlockHome {
                 let (found, last) = folder.files().damaged(after, most).await?;
                 Ok((found.into_iter().map(|it| it.id).collect(), last))
             }
+            // Rows are whole or not there; their sums are checked when they are read.
+            Self::Rows(_) => Ok((Vec::new(), None)),
         }
     }
 }
@@ -73,12 +91,25 @@ impl BlockHome {
 pub(crate) enum Alive {
     /// Those of this process.
     Own(BlockFiles),
+    /// All but those of these generations.
+    AllBut(BTreeSet<u64>),
 }
 
 impl Alive {
     pub(crate) fn has(&self, id: BlockId) -> bool {
         match self {
             Self::Own(files) => !files.is_earlier(id),
+            Self::AllBut(over) => !over.contains(&id.generation),
         }
     }
+}
+
+/// The generations, not swept yet, of nodes that are gone. A node with a row in the catalog may still name what it has
+/// written. The rows are read after the generations, because a node has its row before its first generation.
+async fn over(rows: &RowBlocks) -> Result<Vec<u64>> {
+    let unswept = rows.unswept().await?;
+    let (nodes, _) = rows.engine().manager().catalog().nodes_and_leases().await?;
+    let nodes: BTreeSet<String> = nodes.into_iter().map(|(node, _)| node.to_string()).collect();
+    let is_over = |it: &Generation| !nodes.contains(&it.node);
+    Ok(unswept.into_iter().filter(is_over).map(|it| it.number).collect())
 }

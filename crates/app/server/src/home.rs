@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use lazuli_store::{Error, KeyRange, Result, Store};
+use lazuli_store::{KeyRange, Result, Store};
 use lazuli_store_embedded::EmbeddedStore;
+use lazuli_store_postgres::{PostgresStore, Settings as Database};
 
 /// Keys that are deleted at once from the database of a removed shard.
 const CLEARED_AT_ONCE: usize = 1_000;
@@ -14,8 +15,8 @@ const CLEARED_AT_ONCE: usize = 1_000;
 pub(crate) enum Home {
     /// The name of a folder beside the catalog.
     Folder(String),
-    /// The address of a database.
-    Server(String),
+    /// A database, which the address of the shard names.
+    Server(Box<Database>),
 }
 
 /// A shard's store that is open.
@@ -28,10 +29,15 @@ pub(crate) enum Opened {
 impl Home {
     pub(crate) fn of(location: &str) -> Result<Self> {
         match location.contains("://") {
-            true => Ok(Self::Server(location.to_owned())),
+            true => Ok(Self::Server(Box::new(Database::parse(location)?))),
             false => Ok(Self::Folder(location.to_owned())),
         }
     }
+}
+
+/// Opens a database. Fails within seconds if it cannot be reached or used.
+pub(crate) async fn connect(database: &Database) -> Result<Opened> {
+    Ok(Opened::Server(Arc::new(PostgresStore::open(database.clone()).await?)))
 }
 
 impl Opened {
@@ -55,15 +61,5 @@ impl Opened {
         let store = self.store();
         while store.delete_range(&KeyRange::all(), CLEARED_AT_ONCE).await? == CLEARED_AT_ONCE {}
         Ok(())
-    }
-}
-
-/// Opens databases by their addresses.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Databases {}
-
-impl Databases {
-    pub(crate) async fn open(&self, address: &str) -> Result<Opened> {
-        Err(Error::unavailable("no-databases", format!("{address} cannot be opened")))
     }
 }

@@ -16,7 +16,7 @@ use crate::block_folder::BlockFolder;
 use crate::failure;
 use crate::folders::Folders;
 use crate::health::Unhealthy;
-use crate::home::{Databases, Home, Opened};
+use crate::home::{Home, Opened};
 
 /// The longest name of a shard, which may also be that of its folder.
 const NAME_CHARS_MAX: usize = 63;
@@ -26,7 +26,6 @@ pub(crate) struct Host {
     catalog: Arc<dyn Store>,
     /// Where embedded shards are; none on a node of a fleet, which has no folders of its own.
     folders: Option<Folders>,
-    pub(crate) databases: Databases,
     stores: Mutex<BTreeMap<ShardId, Opened>>,
     down: Mutex<BTreeMap<ShardId, Down>>,
     /// What shards are called that were to be opened.
@@ -52,8 +51,7 @@ impl Host {
 
     fn new(engine: Arc<Engine>, catalog: Arc<dyn Store>, folders: Option<Folders>) -> Self {
         let (stores, down, names) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let databases = Databases::default();
-        Self { engine, catalog, folders, databases, stores, down, names }
+        Self { engine, catalog, folders, stores, down, names }
     }
 
     /// The folders of embedded shards, if this process has some.
@@ -138,6 +136,12 @@ impl Host {
     /// Why a shard is down; none if it is in use.
     pub(crate) fn why_down(&self, id: ShardId) -> Option<Error> {
         lock(&self.down).get(&id).map(|down| down.error.clone())
+    }
+
+    /// The shards that are down and may come back by themselves.
+    pub(crate) fn down_for_now(&self) -> Vec<ShardId> {
+        let down = lock(&self.down);
+        down.iter().filter(|(_, down)| down.refusal.is_none()).map(|(id, _)| *id).collect()
     }
 
     /// Why the folder of a shard was not taken, if it is for that that the shard is down.

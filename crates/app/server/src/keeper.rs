@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use lazuli_shapes::blob::Blobs;
+use lazuli_shardmap::catalog::Work;
 use lazuli_store::Result;
 use tokio::task::JoinHandle;
 
@@ -36,14 +37,17 @@ impl Keeper {
         tokio::spawn(async move {
             let mut is_swept = false;
             loop {
-                // Rows and files that do not belong together say nothing about which files are garbage.
-                if self.home.doubt().is_some() {
+                // Rows and files that do not belong together say nothing about which files are garbage. In a fleet one
+                // node does this work.
+                if self.home.doubt().is_some() || !self.blobs.engine().may(Work::Collect) {
+                    is_swept = false;
                     tokio::time::sleep(interval).await;
                     continue;
                 }
                 if !is_swept {
                     match self.sweep().await {
-                        Ok(()) => is_swept = true,
+                        // Other nodes end while this one goes on.
+                        Ok(()) => is_swept = self.home.folder().is_some(),
                         // A shard may be down; what was looked through already stays so.
                         Err(error) => tracing::warn!(%error, "cannot sweep block files yet"),
                     }

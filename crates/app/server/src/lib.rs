@@ -16,6 +16,7 @@ mod block_home;
 mod core;
 pub mod endpoints;
 pub mod failure;
+mod fleet;
 mod floors;
 pub mod folder;
 mod folders;

@@ -16,6 +16,7 @@ use crate::balance::Balancer;
 use crate::block_check;
 use crate::block_home::BlockHome;
 use crate::endpoints::{Endpoint, NotStarted};
+use crate::fleet::Nodes;
 use crate::fsck::{self, Report};
 use crate::health::Unhealthy;
 use crate::host::Host;
@@ -37,6 +38,7 @@ pub(crate) struct Running {
     pub(crate) blobs: Blobs,
     pub(crate) blocks: BlockHome,
     pub(crate) removed: Arc<Removed>,
+    pub(crate) nodes: Arc<Nodes>,
     pub(crate) accounts: Arc<Registry>,
     pub(crate) restores: Arc<Restores>,
     pub(crate) audit: Audit,

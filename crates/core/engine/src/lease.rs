@@ -17,7 +17,7 @@ use std::time::Duration;
 use lazuli_env::{Env, Id};
 use lazuli_shardmap::MapReason;
 use lazuli_shardmap::catalog::{Catalog, Lease, Work};
-use lazuli_store::Result;
+use lazuli_store::{Error, Result};
 
 use crate::engine::Engine;
 use crate::settings::Settings;
@@ -29,6 +29,9 @@ pub const TRUSTED_BEATS: u32 = 3;
 pub const STOPPED_BEATS: u32 = 5;
 /// After so many intervals without a new heartbeat others remove the node's row.
 const REMOVED_BEATS: u32 = 30;
+/// For so many intervals after its last heartbeat an engine names blocks that it has written. Others take blocks without
+/// names away once the node's row is gone, which is far later.
+const NAMING_BEATS: u32 = 15;
 
 /// Who else may do background work on the same stores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,6 +60,10 @@ struct State {
     others: BTreeMap<Id, (u64, Duration)>,
     /// Whether this engine is about to stop and takes no leases any more.
     is_leaving: bool,
+    /// Whether it has stopped: it writes no heartbeats either.
+    is_gone: bool,
+    /// How often others have taken this node for gone, though it was only silent.
+    removals: u64,
 }
 
 impl Leases {
@@ -99,13 +106,21 @@ impl Leases {
     /// Writes a heartbeat and notes what other nodes did since the last one. Then takes every lease of `wanted` that is free.
     async fn renew(&self, catalog: &Catalog, wanted: &[Work], env: &Env) -> Result<()> {
         let began = env.clock.uptime();
-        let last = self.state().beat;
+        let last = {
+            let state = self.state();
+            if state.is_gone {
+                return Ok(());
+            }
+            state.beat
+        };
         match last {
             Some((beat, _)) => match catalog.beat(self.node, beat + 1).await {
                 Err(error) if error.is(MapReason::NodeRemoved) => {
                     // Others have taken what this node held. It starts again with nothing.
                     let mut state = self.state();
-                    *state = State { is_leaving: state.is_leaving, ..State::default() };
+                    let State { is_leaving, is_gone, removals, .. } = *state;
+                    let removals = removals + 1;
+                    *state = State { is_leaving, is_gone, removals, ..State::default() };
                     return Err(error);
                 }
                 outcome => outcome?,
@@ -152,7 +167,8 @@ impl Leases {
 
     /// Gives all leases up, and the node with them.
     async fn release(&self, catalog: &Catalog) -> Result<()> {
-        let held = std::mem::take(&mut *self.state());
+        let gone = State { is_gone: true, ..State::default() };
+        let held = std::mem::replace(&mut *self.state(), gone);
         for lease in held.held.values() {
             catalog.release_lease(lease).await?;
         }
@@ -218,6 +234,28 @@ impl Engine {
     /// The nodes whose heartbeats this engine has seen lately, itself among them.
     pub fn nodes_alive(&self) -> BTreeSet<Id> {
         self.leases.alive(self.env.clock.uptime())
+    }
+
+    /// How often others have taken this node for gone since it began, though it was only silent.
+    pub fn removals(&self) -> u64 {
+        self.leases.state().removals
+    }
+
+    /// Refuses to name blocks that this engine has written if others may take it for gone. To be asked within the
+    /// transaction that names them: a store that several processes share ends transactions that pause.
+    pub fn may_name(&self) -> Result<()> {
+        if self.settings.leasing == Leasing::Alone {
+            return Ok(());
+        }
+        let began = self.leases.state().beat.map(|(_, began)| began);
+        let until = |began| began + self.settings.heartbeat * NAMING_BEATS;
+        match began {
+            Some(began) if self.env.clock.uptime() < until(began) => Ok(()),
+            _ => {
+                let message = "this node has written no heartbeat for a while";
+                Err(Error::unavailable("node-silent", message))
+            }
+        }
     }
 
     /// What this engine may take of a rate that all nodes together have.

@@ -51,9 +51,12 @@ pub(super) fn all() -> impl Iterator<Item = &'static Route> {
 
 const ROUTES: &[Route] = &[
     open("/healthz", "health", |_| Ok(Operation::Health)),
+    open("/readyz", "ready", |_| Ok(Operation::Ready)),
     open("/metrics", "metrics", |_| Ok(Operation::Metrics)),
     read("/v1/status", "status", |_| Ok(Operation::Status)),
     read("/v1/overview", "overview", |_| Ok(Operation::Overview)),
+    read("/v1/nodes", "list-nodes", |_| Ok(Operation::ListNodes)),
+    change("POST", "/v1/node/drain", "drain-node", |_| Ok(Operation::DrainNode)),
     read("/v1/shards", "list-shards", |_| Ok(Operation::ListShards)),
     change("POST", "/v1/shards", "add-shard", |_| Ok(Operation::AddShard))
         .recording(&["name", "region", "labels"]),
