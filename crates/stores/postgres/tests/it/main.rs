@@ -1,0 +1,6 @@
+//! Tests of the store on real servers. Without PostgreSQL they are skipped, and fail where the variable `CI` is set.
+
+#![allow(clippy::unwrap_used, reason = "a panic is the failure report")]
+
+mod place;
+mod suite;
