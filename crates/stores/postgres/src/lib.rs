@@ -4,8 +4,6 @@
 //! server is the primary), `schema` and `key` (tables and rows), `sql` (all statements), `rows` and `reader` (snapshots), `txn` and
 //! `commit` (transactions), `load`, `size`, `store` (what the engine calls), `blocks` (big values).
 
-#![allow(dead_code, reason = "the statements of blocks are used by what comes next")]
-
 mod address;
 mod blocks;
 mod commit;

@@ -33,6 +33,7 @@ pub(crate) enum Sql {
     Commit,
     Rollback,
     KeepOpen,
+    NoWait,
     Id,
     LockOne,
     LockMany,
@@ -80,6 +81,7 @@ impl Sql {
             Self::Commit => "COMMIT",
             Self::Rollback => "ROLLBACK",
             Self::KeepOpen => "SET LOCAL idle_in_transaction_session_timeout = '60s'",
+            Self::NoWait => "SET LOCAL synchronous_commit = off",
             Self::Id => "SELECT pg_current_xact_id()::text",
             Self::LockOne => {
                 "SELECT 1 / count(*)::int, pg_current_xact_id()::text FROM \

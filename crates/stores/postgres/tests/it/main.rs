@@ -2,5 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic is the failure report")]
 
+mod blocks;
 mod place;
 mod suite;
