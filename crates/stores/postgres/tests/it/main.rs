@@ -3,5 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a panic is the failure report")]
 
 mod blocks;
+mod busy;
+mod keys;
+mod lost;
 mod place;
+mod proxy;
 mod suite;
