@@ -34,7 +34,13 @@ fn a_partition_moves_to_a_database_and_back_under_writes_and_loses_nothing() {
     // Killed, and started again: what is in the database is found there.
     let server = Server::start(folder.path());
     assert_eq!(entities(&server, "things"), written);
-    server.command(&["partition", "move", &partition_of(&server, "things").0, "--to", "shard-0001"]);
+    server.command(&[
+        "partition",
+        "move",
+        &partition_of(&server, "things").0,
+        "--to",
+        "shard-0001",
+    ]);
     server.command(&["shard", "remove", "grown"]);
     server.command(&["shard", "add", "again", "--at", &address]);
     server.command(&["fsck"]);

@@ -2,9 +2,7 @@
 
 use crate::fleet::{Fleet, Node, until};
 use crate::program::{PUBLISHED_KEY, Server, run, stderr};
-use crate::traffic::{
-    Writers, create_table, delete_table, entities, get, insert, partition_of,
-};
+use crate::traffic::{Writers, create_table, delete_table, entities, get, insert, partition_of};
 
 #[test]
 fn each_node_sees_what_the_other_has_written() {
@@ -99,9 +97,7 @@ fn the_work_of_a_killed_node_passes_to_the_other_which_goes_on() {
     let is_busy = |node: &Node, name: &str| {
         let nodes = node.nodes();
         let found = nodes.iter().find(|(found, ..)| found == name);
-        found.is_some_and(|(_, state, work)| {
-            state == "alive" && work.contains(&"moves".to_owned())
-        })
+        found.is_some_and(|(_, state, work)| state == "alive" && work.contains(&"moves".to_owned()))
     };
     assert!(is_busy(other, "one"), "{:?}", other.nodes());
     one.server.signal("-KILL");
@@ -124,9 +120,7 @@ fn the_work_of_a_killed_node_passes_to_the_other_which_goes_on() {
     let Fleet { mut other, .. } = fleet;
     other.server.signal("-TERM");
     assert!(other.server.wait().success(), "{}", other.server.log());
-    until("the second one is gone", || {
-        !third.nodes().iter().any(|(name, ..)| name == "other")
-    });
+    until("the second one is gone", || !third.nodes().iter().any(|(name, ..)| name == "other"));
 }
 
 #[test]

@@ -71,10 +71,12 @@ impl Writers {
     ) -> BTreeSet<(String, String)> {
         let writers = Self { stop: AtomicBool::new(false), answered: AtomicUsize::new(0) };
         std::thread::scope(|scope| {
-            let spawn = |(n, server)| scope.spawn({
-                let writers = &writers;
-                move || writers.write(n, server, table)
-            });
+            let spawn = |(n, server)| {
+                scope.spawn({
+                    let writers = &writers;
+                    move || writers.write(n, server, table)
+                })
+            };
             let tasks: Vec<_> = servers.iter().copied().enumerate().map(spawn).collect();
             // A panic of the work must not leave the writers at it.
             let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&writers)));

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use lazuli_shardmap::manager::NewShard;
 use lazuli_shardmap::{Shard, drained};
+use lazuli_store::Error;
 use serde_json::{Value, json};
 
 use super::refusal::{Refusal, Result};
 use super::repairs;
+use crate::fleet::FOLLOWED_WITHIN;
 use crate::running::Running;
 
 /// The region of a shard that names none.
@@ -32,6 +34,10 @@ pub(super) async fn add(running: &Running, body: &Value) -> Result<Value> {
     let shard = running.manager().add_shard(&shard).await?;
     running.host.open(&shard).await?;
     tracing::info!(shard = shard.name, "added a shard");
+    if running.nodes.is_fleet() {
+        // So that whoever goes on with another node finds the shard in use there.
+        tokio::time::sleep(FOLLOWED_WITHIN).await;
+    }
     show(running, &shard).await
 }
 
@@ -83,7 +89,9 @@ pub(super) async fn find(running: &Running, name: &str) -> Result<Shard> {
 }
 
 async fn show(running: &Running, shard: &Shard) -> Result<Value> {
-    let down = running.host.why_down(shard.id);
+    let not_yet = || Error::unavailable("shard-down", "this node has not opened the shard yet");
+    let is_known = running.host.opened(shard.id).is_some();
+    let down = running.host.why_down(shard.id).or_else(|| (!is_known).then(not_yet));
     let health = running.host.opened(shard.id).map(|opened| opened.store().health());
     let reason = health.as_ref().and_then(|health| health.reason());
     let is_drained = drained::list(running.catalog()).await?.contains(&shard.id);
