@@ -1,11 +1,13 @@
 //! Starts a private PostgreSQL server, with a standby if asked to, prints the addresses, and ends with its standard input.
 //!
-//! `postgres-server [--standby] [--setting name=value]...` prints `postgres ready HOST:PORT [STANDBY-HOST:PORT]`.
+//! `postgres-server [--standby] [--setting name=value]...` prints `postgres ready HOST:PORT [STANDBY-HOST:PORT]`. Commits wait
+//! for the standby. A line `crash` on standard input ends the server as a crash would and starts it again; `failover` ends
+//! it for good and makes the standby the primary. Each is answered with `done`.
 
-use std::io::{self, Read};
+use std::io;
 use std::process::ExitCode;
 
-use lazuli_postgres_server::Server;
+use lazuli_postgres_server::{Server, Stop};
 
 fn main() -> ExitCode {
     match run() {
@@ -33,9 +35,28 @@ fn run() -> io::Result<()> {
         return Err(io::Error::other("PostgreSQL is not installed"));
     };
     let standby = if has_standby { Some(server.standby("standby", &[])?) } else { None };
+    if standby.is_some() {
+        server.wait_for_standbys("FIRST 1 (standby)")?;
+    }
     let second = standby.as_ref().map_or_else(String::new, |it| format!(" {}", it.host()));
     println!("postgres ready {}{second}", server.host());
-    io::stdin().read_to_end(&mut Vec::new())?;
+    let (mut primary, mut standby) = (server, standby);
+    for line in io::stdin().lines() {
+        match (&*line?, standby.take()) {
+            ("crash", other) => {
+                primary.stop(Stop::Immediate)?;
+                primary.begin()?;
+                standby = other;
+            }
+            ("failover", Some(other)) => {
+                primary.stop(Stop::Immediate)?;
+                other.promote()?;
+                primary = other;
+            }
+            _ => return Err(usage()),
+        }
+        println!("done");
+    }
     Ok(())
 }
 

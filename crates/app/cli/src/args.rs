@@ -156,6 +156,14 @@ pub(crate) enum CatalogCommand {
         #[command(flatten)]
         target: Target,
     },
+    /// Move the catalog into a database, for nodes of a fleet. All shards must be in databases, and no server may run
+    Move {
+        /// The database, without a password
+        #[arg(long, value_name = "postgres://…")]
+        to: String,
+        #[command(flatten)]
+        target: Target,
+    },
 }
 
 #[derive(Debug, Subcommand)]

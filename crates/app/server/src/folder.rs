@@ -66,6 +66,19 @@ impl Folder {
         Ok(folder)
     }
 
+    /// Opens the folder of a server that is alone, or was until its catalog began to move.
+    pub(crate) fn open_to_leave(path: &Path) -> Result<Self> {
+        match read_small(&path.join("format"))? {
+            Some(text) if text == NODE_FORMAT => Self::open_for_node(path),
+            _ => Self::open_existing(path),
+        }
+    }
+
+    /// From now on this is the folder of a node.
+    pub(crate) fn mark_as_left(&self) -> Result<()> {
+        write_atomically(&self.path.join("format"), NODE_FORMAT, 0o644)
+    }
+
     /// Opens a folder that must be there already.
     pub fn open_existing(path: &Path) -> Result<Self> {
         if path.join("format").is_file() {

@@ -13,6 +13,7 @@ pub mod behind;
 mod block_check;
 mod block_folder;
 mod block_home;
+pub mod catalog_move;
 mod core;
 pub mod endpoints;
 pub mod failure;

@@ -192,11 +192,11 @@ fn start_beside(settings: &Settings, core: &Core, running: &Running) -> Vec<Join
     let (host, accounts) = (core.host.clone(), running.accounts.clone());
     let follower = Follower { host, accounts, nodes: running.nodes.clone() };
     let mut beside = vec![
-        follower.start(),
         keeper.start(settings.blob_collect_interval),
         sampler::start(running.history.clone()),
         health::watch(running.host.clone()),
     ];
+    beside.extend(follower.start());
     if let Some(folder) = core.blocks.folder() {
         beside.push(floors::start(core.host.clone(), folder.clone()));
     }

@@ -32,15 +32,18 @@ impl Engine {
         catalog.delete_record(kinds::CLAIM, name, Expected::Anything).await
     }
 
-    /// The claims of all nodes that run. Those of nodes that are gone are deleted.
+    /// The claims of all nodes that have not been removed. Those of nodes that are gone are deleted.
     pub async fn claims(&self) -> Result<BTreeSet<Bytes>> {
         let mut held = BTreeSet::new();
         if self.settings.leasing == Leasing::Alone {
             return Ok(held);
         }
-        let (catalog, alive) = (self.manager.catalog(), self.nodes_alive());
-        for record in catalog.scan_records(kinds::CLAIM, &KeyRange::all(), CLAIMS_MAX).await? {
-            if alive.iter().any(|node| node.to_bytes()[..] == record.value[..]) {
+        let catalog = self.manager.catalog();
+        let claims = catalog.scan_records(kinds::CLAIM, &KeyRange::all(), CLAIMS_MAX).await?;
+        // Read afterwards: a node has its row before its first claim.
+        let (nodes, _) = catalog.nodes_and_leases().await?;
+        for record in claims {
+            if nodes.iter().any(|(node, _)| node.to_bytes()[..] == record.value[..]) {
                 held.insert(record.key);
             } else {
                 let expected = Expected::Version(record.version);

@@ -2,7 +2,7 @@
 
 use lazuli_postgres_server::{Server as Postgres, Stop};
 
-use crate::fleet::{database, shard_state, until};
+use crate::fleet::{Node, database, shard_state, until};
 use crate::program::{Server, run, stderr};
 use crate::traffic::{Writers, create_table, entities, insert, partition_of};
 
@@ -45,6 +45,44 @@ fn a_partition_moves_to_a_database_and_back_under_writes_and_loses_nothing() {
     server.command(&["shard", "add", "again", "--at", &address]);
     server.command(&["fsck"]);
     assert_eq!(entities(&server, "things"), written);
+}
+
+#[test]
+fn a_server_grows_into_a_fleet_by_moving_its_partitions_and_then_its_catalog() {
+    let Some(postgres) = Postgres::start().unwrap() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Server::start(folder.path());
+    assert_eq!(create_table(&server, "things"), 201);
+    (0..50).for_each(|n| assert_eq!(insert(&server, "things", "key", &n.to_string()).0, 201));
+    let (shard, catalog) = (database(&postgres, "grown"), database(&postgres, "catalog"));
+    server.command(&["shard", "add", "grown", "--at", &shard]);
+    let to_database = |arguments: &[&str]| run(folder.path(), arguments);
+    let move_catalog = ["catalog", "move", "--to", &catalog];
+    let refused = to_database(&move_catalog);
+    assert!(stderr(&refused).contains("in use by"), "{}", stderr(&refused));
+    server.command(&["shard", "drain", "shard-0001"]);
+    let stop = |server: &mut Server| {
+        server.signal("-TERM");
+        assert!(server.wait().success(), "{}", server.log());
+    };
+    stop(&mut server);
+    let refused = to_database(&move_catalog);
+    assert!(stderr(&refused).contains("shard-0001"), "{}", stderr(&refused));
+    let mut server = Server::start(folder.path());
+    until("the shard can be removed", || {
+        run(folder.path(), &["shard", "remove", "shard-0001"]).status.success()
+    });
+    stop(&mut server);
+    let moved = to_database(&move_catalog);
+    assert!(moved.status.success(), "{}", stderr(&moved));
+    let refused = to_database(&["serve"]);
+    assert!(stderr(&refused).contains("a node of a fleet"), "{}", stderr(&refused));
+    let nodes = [Node::join(&catalog, "one"), Node::join(&catalog, "other")];
+    for (n, node) in nodes.iter().enumerate() {
+        assert_eq!(entities(&node.server, "things").len(), 50 + n);
+        assert_eq!(insert(&node.server, "things", "later", &n.to_string()).0, 201);
+    }
+    nodes[1].server.command(&["fsck"]);
 }
 
 #[test]

@@ -441,9 +441,9 @@ mod tests {
     }
 
     #[test]
-    fn only_health_and_metrics_need_no_token() {
+    fn only_health_readiness_and_metrics_need_no_token() {
         let open = all().filter(|route| route.access == Access::Open);
         let names: Vec<&str> = open.map(|route| route.name).collect();
-        assert_eq!(names, ["health", "metrics"]);
+        assert_eq!(names, ["health", "ready", "metrics"]);
     }
 }

@@ -1,14 +1,17 @@
 //! Follows what other nodes change in the catalog: shards that come and go, maps and policies, accounts. And opens shards
 //! again whose databases were away. Nothing is wrong without it, as requests find out by themselves what has moved; it
 //! bounds how long a removed key or an old policy is in force elsewhere.
+//!
+//! What has to do with shards is a task of its own: a database that does not answer must not hold up the rest.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use lazuli_shardmap::ShardId;
 use lazuli_store::Result;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::{FOLLOWED_WITHIN, Nodes};
 use crate::home::Home;
@@ -37,50 +40,49 @@ struct Seen {
 }
 
 impl Follower {
-    /// Begins to follow, until the task is aborted.
-    pub(crate) fn start(self) -> JoinHandle<()> {
-        tokio::spawn(async move {
-            let mut seen = Seen::default();
-            let (mut reopened, mut tidied) = (Instant::now(), Instant::now());
-            let mut is_away = false;
-            loop {
-                tokio::time::sleep(LOOK).await;
-                if reopened.elapsed() >= REOPEN {
-                    self.reopen().await;
-                    reopened = Instant::now();
-                }
-                if !self.nodes.is_fleet() {
-                    continue;
-                }
-                let mut outcome = self.follow(&mut seen).await;
-                if outcome.is_ok() && tidied.elapsed() >= TIDY {
-                    outcome = self.tidy(&mut seen).await;
-                    tidied = Instant::now();
-                }
-                match outcome {
-                    Err(error) if !is_away => {
-                        is_away = true;
-                        tracing::warn!(%error, "cannot follow what other nodes change");
-                    }
-                    Ok(()) if is_away => {
-                        is_away = false;
-                        tracing::info!("follows what other nodes change again");
-                    }
-                    _ => {}
-                }
-            }
-        })
+    /// Begins to follow, until the tasks are aborted.
+    pub(crate) fn start(self) -> Vec<JoinHandle<()>> {
+        let changed = Arc::new(Notify::new());
+        let shards = Shards { host: self.host.clone(), is_fleet: self.nodes.is_fleet() };
+        let mut tasks = vec![tokio::spawn(shards.run(changed.clone()))];
+        if self.nodes.is_fleet() {
+            tasks.push(tokio::spawn(self.run(changed)));
+        }
+        tasks
     }
 
-    async fn follow(&self, seen: &mut Seen) -> Result<()> {
+    async fn run(self, changed: Arc<Notify>) {
+        let (mut seen, mut tidied, mut is_away) = (Seen::default(), Instant::now(), false);
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let mut outcome = self.follow(&mut seen, &changed).await;
+            if outcome.is_ok() && tidied.elapsed() >= TIDY {
+                outcome = self.tidy(&mut seen).await;
+                tidied = Instant::now();
+            }
+            match outcome {
+                Err(error) if !is_away => {
+                    is_away = true;
+                    tracing::warn!(%error, "cannot follow what other nodes change");
+                }
+                Ok(()) if is_away => {
+                    is_away = false;
+                    tracing::info!("follows what other nodes change again");
+                }
+                _ => {}
+            }
+        }
+    }
+
+    async fn follow(&self, seen: &mut Seen, changed: &Notify) -> Result<()> {
         let engine = &self.host.engine;
         let catalog = engine.manager().catalog();
-        let changed = catalog.changed_since(seen.version).await?;
-        if changed.shards {
-            self.follow_shards().await?;
+        let followed = catalog.changed_since(seen.version).await?;
+        if followed.version != seen.version {
+            changed.notify_one();
+            engine.router().follow(followed.containers.as_ref()).await?;
+            seen.version = followed.version;
         }
-        engine.router().follow(changed.containers.as_ref()).await?;
-        seen.version = changed.version;
         let records = catalog.records_version().await?;
         if records != seen.records {
             self.accounts.reload().await?;
@@ -89,7 +91,51 @@ impl Follower {
         Ok(())
     }
 
-    async fn follow_shards(&self) -> Result<()> {
+    async fn tidy(&self, seen: &mut Seen) -> Result<()> {
+        let removals = self.host.engine.removals();
+        if removals != seen.removals {
+            self.nodes.tell().await?;
+            seen.removals = removals;
+        }
+        self.nodes.tidy().await
+    }
+}
+
+/// What has to do with shards.
+struct Shards {
+    host: Arc<Host>,
+    is_fleet: bool,
+}
+
+impl Shards {
+    async fn run(self, changed: Arc<Notify>) {
+        let mut reopened = Instant::now();
+        loop {
+            let is_changed = timeout(REOPEN, changed.notified()).await.is_ok();
+            if reopened.elapsed() >= REOPEN {
+                self.reopen().await;
+                reopened = Instant::now();
+            }
+            if !is_changed {
+                continue;
+            }
+            if let Err(error) = self.follow().await {
+                tracing::debug!(%error, "cannot read the shards of the catalog");
+            }
+            for shard in self.host.live().all() {
+                // Requests find out by themselves. What is shown and swept goes by what is cached.
+                if let Err(error) = shard.local().refresh().await {
+                    tracing::debug!(shard = %shard.id, %error, "cannot read what a shard holds");
+                }
+            }
+        }
+    }
+
+    /// Opens shards that other nodes have added, and lets those go that they have removed.
+    async fn follow(&self) -> Result<()> {
+        if !self.is_fleet {
+            return Ok(());
+        }
         let shards = self.host.engine.manager().catalog().shards().await?;
         let is_there = |id: &ShardId| shards.iter().any(|shard| shard.id == *id);
         let known = self.host.known();
@@ -121,14 +167,5 @@ impl Follower {
                 tracing::info!(shard = shard.name, "a shard is in use again");
             }
         }
-    }
-
-    async fn tidy(&self, seen: &mut Seen) -> Result<()> {
-        let removals = self.host.engine.removals();
-        if removals != seen.removals {
-            self.nodes.tell().await?;
-            seen.removals = removals;
-        }
-        self.nodes.tidy().await
     }
 }
