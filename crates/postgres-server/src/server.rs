@@ -194,6 +194,11 @@ impl Server {
         self.programs.command(name)
     }
 
+    /// Any other program, as the same user.
+    pub fn other_program(&self, path: &str) -> std::process::Command {
+        self.programs.as_user(path)
+    }
+
     /// A standby that follows this server, with lines for its configuration.
     pub fn standby(&self, name: &str, lines: &[&str]) -> io::Result<Self> {
         let slot = format!("SELECT pg_create_physical_replication_slot('{name}')");

@@ -92,7 +92,14 @@ impl Database {
         if let Some(away) = self.away() {
             return Err(away);
         }
-        let connected = self.find().await;
+        let begun = Instant::now();
+        let mut connected = self.find().await;
+        // One lost connection does not make a database that is away.
+        if connected.as_ref().is_err_and(|error| error.is(StoreReason::Down))
+            && begun.elapsed() < PROBE_INTERVAL
+        {
+            connected = self.find().await;
+        }
         if let Err(error) = &connected {
             self.went_away(error.clone());
         }

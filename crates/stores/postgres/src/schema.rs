@@ -78,8 +78,9 @@ pub(crate) async fn ensure(client: &Client, schema: &str, tables: Tables) -> Res
         client.batch_execute("ROLLBACK").await.map_err(wrong)?;
         return check(schema, format);
     }
-    let has_schema = exists(client, &format!("to_regnamespace('{schema}')")).await?;
-    let has_format = exists(client, &format!("to_regclass('{schema}.format')")).await?;
+    let has_schema =
+        exists(client, &format!("FROM pg_namespace WHERE nspname = '{schema}'")).await?;
+    let has_format = has_format(client, schema).await?;
     let mut statements = String::new();
     if !has_schema {
         statements.push_str("CREATE SCHEMA @;");
@@ -106,7 +107,7 @@ fn check(schema: &str, format: u32) -> Result<()> {
 
 /// The version of the tables that are there.
 async fn format(client: &Client, schema: &str, tables: Tables) -> Result<Option<u32>> {
-    if !exists(client, &format!("to_regclass('{schema}.format')")).await? {
+    if !has_format(client, schema).await? {
         return Ok(None);
     }
     let name = tables.name();
@@ -115,8 +116,18 @@ async fn format(client: &Client, schema: &str, tables: Tables) -> Result<Option<
     Ok(version.and_then(|version| version.parse().ok()))
 }
 
-async fn exists(client: &Client, expression: &str) -> Result<bool> {
-    Ok(first(client, &format!("SELECT {expression} IS NOT NULL")).await?.as_deref() == Some("t"))
+async fn has_format(client: &Client, schema: &str) -> Result<bool> {
+    let of_schema = format!(
+        "FROM pg_class JOIN pg_namespace AS n ON n.oid = relnamespace \
+         WHERE nspname = '{schema}' AND relname = 'format'"
+    );
+    exists(client, &of_schema).await
+}
+
+/// Asks the catalog's tables, and not a function such as `to_regclass`: that answers from a cache, which may not know yet what
+/// another session has created while this one waited for its lock.
+async fn exists(client: &Client, rows: &str) -> Result<bool> {
+    Ok(first(client, &format!("SELECT EXISTS (SELECT 1 {rows})")).await?.as_deref() == Some("t"))
 }
 
 async fn first(client: &Client, query: &str) -> Result<Option<String>> {

@@ -171,6 +171,8 @@ impl Shared {
 
     /// The id of a new file.
     async fn next_id(&self) -> Result<BlockId> {
+        // Connections to a server that was replaced are lost by now, or will be before the file is finished.
+        drop(self.pool.lease().await?);
         let mut current = self.current();
         if current.timeline < self.database.timeline() {
             current = self.begin_generation().await?;

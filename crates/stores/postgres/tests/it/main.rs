@@ -4,7 +4,9 @@
 
 mod blocks;
 mod busy;
+mod failover;
 mod keys;
+mod login;
 mod lost;
 mod place;
 mod proxy;
