@@ -17,6 +17,8 @@ from azure.storage.queue import QueueServiceClient
 
 # How long an answer may take before it counts as hanging.
 ANSWER_SECONDS_MAX = 60
+# How long after its node has died a write may still be committed by the database.
+LATE_COMMIT_SECONDS = 4
 # Latencies above these are what a user would feel; they are listed with their operation.
 SLOW_SHOWN = 5
 # Blobs above these sizes go up and come down in pieces.
@@ -161,6 +163,9 @@ class Calls:
         if refused and status is not None and status < 500:
             self.tally.count(self.tally.refused, f"{kind} {status}")
             return error
+        if refused and status == 503 and self.run.fleet and self.run.kills:
+            # A fence that a killed node left stands until another one takes its work over.
+            return self._doubt(kind, error)
         if refused and status is not None:
             # A server that lives must not say this, whatever happens to its partitions.
             return Violation(f"{kind} was answered with {status}: {first_line(error)}")
@@ -174,7 +179,13 @@ class Calls:
             return Unreachable()
         if "timed out" in str(error):
             return Violation(f"{kind} hangs: {first_line(error)}")
+        return self._doubt(kind, error)
+
+    def _doubt(self, kind, error):
         self.tally.count(self.tally.doubts, kind)
+        if self.run.fleet:
+            # What a killed node had sent to its database may be committed a little later.
+            time.sleep(LATE_COMMIT_SECONDS)
         return InDoubt(first_line(error))
 
     def until_answered(self, kind, call, *words, **options):

@@ -44,8 +44,9 @@ class Refused(Exception):
 class Admin:
     """The admin API, from any thread."""
 
-    def __init__(self, url):
+    def __init__(self, url, is_fleet=False):
         self.url = url
+        self.is_fleet = is_fleet
 
     def ask(self, method, path, body=None):
         headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
@@ -61,6 +62,8 @@ class Admin:
             raise Violation(f"{method} {path} hangs") from timeout
         except requests.RequestException as error:
             raise Away(str(error)) from error
+        if answer.status_code == 503 and self.is_fleet:
+            raise Away("a database is away")
         if answer.status_code >= 400:
             raise Refused(answer.status_code, answer.json()["error"])
         return answer.json()
@@ -75,8 +78,10 @@ class Admin:
 class Changes:
     """Two threads: one changes partitions, one lets shards come and go."""
 
-    def __init__(self, admin, signals, settings, log):
+    def __init__(self, admin, signals, settings, log, shard_at):
         self.admin = admin
+        self.shard_at = shard_at
+        self.fleet = settings["fleet"]
         self.signals = signals
         self.interval = settings["interval"]
         self.random = random.Random(f"{settings['seed']} changes")
@@ -95,8 +100,12 @@ class Changes:
         ]
 
     def prepare(self):
-        for number in range(2, SHARDS + 1):
-            self.admin.post("shards", {"name": f"shard-{number:04}"})
+        # A fleet begins without shards.
+        for number in range(1 if self.fleet else 2, SHARDS + 1):
+            self.add_shard(f"shard-{number:04}")
+
+    def add_shard(self, name):
+        return self.admin.post("shards", {"name": name, "at": self.shard_at(name)})
 
     def start(self):
         for thread in self.threads:
@@ -264,7 +273,7 @@ class Changes:
             name = f"shard-{number:04}"
             self.until_done(
                 "add shard",
-                lambda: self.has_shard(name) or self.admin.post("shards", {"name": name}),
+                lambda: self.has_shard(name) or self.add_shard(name),
             )
             self.stop.wait(SHARD_LIFE_SECONDS)
             shards = self.until_done("list shards", lambda: self.admin.get("shards"), counted=False)

@@ -21,12 +21,15 @@ import tables_load
 from calls import Violation
 from changes import Admin, Away, Changes
 from load import carry_out
+from fleet import Fleet
 from report import Report
 from server import Failed, Server
 
 LOADS = {"tables": tables_load.Load, "blobs": blobs_load.Load, "queues": queues_load.Load}
 # The server lives this long between two kills.
 LIFE_SECONDS = (2.0, 6.0)
+# The same between two troubles of a fleet: who is in doubt about a write waits before it looks.
+FLEET_LIFE_SECONDS = (5.0, 10.0)
 # Between two changes of the map.
 CHANGE_SECONDS_WITH_KILLS = 0.5
 CHANGE_SECONDS_WITHOUT_KILLS = 0.3
@@ -51,7 +54,11 @@ class Chaos:
         self.options = options
         self.random = random.Random(f"{options.seed} kills")
         self.folder = pathlib.Path(options.folder)
-        self.server = Server(options.binary, self.folder)
+        if options.postgres:
+            words = (options.binary, self.folder, options.postgres, options.seed)
+            self.server = Fleet(*words, standbys=options.kills)
+        else:
+            self.server = Server(options.binary, self.folder)
         self.context = multiprocessing.get_context("spawn")
         self.signals = Signals(self.context)
         self.report = Report()
@@ -61,11 +68,12 @@ class Chaos:
             "seed": options.seed,
             "kills": options.kills,
             "retries": not options.kills,
+            "fleet": bool(options.postgres),
             "interval": interval,
         }
-        admin = Admin(self.server.url("admin"))
+        admin = Admin(self.server.url("admin"), self.settings["fleet"])
         log = open(self.folder / "changes.log", "w")
-        self.changes = Changes(admin, self.signals, self.settings, log)
+        self.changes = Changes(admin, self.signals, self.settings, log, self.server.shard_at)
 
     def run(self):
         self.server.start()
@@ -121,12 +129,15 @@ class Chaos:
             if not self.options.kills:
                 self.sleep(until - time.monotonic())
                 continue
-            self.sleep(self.random.uniform(*LIFE_SECONDS))
+            life = FLEET_LIFE_SECONDS if self.options.postgres else LIFE_SECONDS
+            self.sleep(self.random.uniform(*life))
             if self.signals.broken.is_set():
                 return
-            self.signals.up.clear()
-            self.server.kill()
-            self.server.start()
+            # A fleet goes on without one of its nodes.
+            if not self.options.postgres:
+                self.signals.up.clear()
+            trouble = self.server.trouble()
+            print(f"{time.time():.3f} {trouble}", file=self.changes.log, flush=True)
             self.signals.up.set()
             self.report.kills += 1
 
@@ -145,6 +156,7 @@ def read_options():
     options.add_argument("--account", required=True)
     options.add_argument("--key", required=True)
     options.add_argument("--kills", action="store_true")
+    options.add_argument("--postgres", help="run a fleet on servers that this program starts")
     return options.parse_args()
 
 

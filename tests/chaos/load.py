@@ -26,6 +26,7 @@ class Run:
         self.seed = settings["seed"]
         self.kills = settings["kills"]
         self.retries = settings["retries"]
+        self.fleet = settings["fleet"]
         self.signals = signals
         self.tally = Tally()
         self.violations = []

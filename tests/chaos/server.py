@@ -27,8 +27,9 @@ class Failed(Exception):
 
 
 class Server:
-    def __init__(self, binary, folder):
+    def __init__(self, binary, folder, settings=()):
         self.binary = binary
+        self.settings = list(settings)
         self.folder = pathlib.Path(folder)
         self.data = self.folder / "data"
         self.ready = self.folder / "ready.json"
@@ -46,6 +47,7 @@ class Server:
         words = [self.binary, "serve", "--data", self.data, "--ready-file", self.ready]
         for front, flag in FRONTS.items():
             words += [flag, str(self.ports[front])]
+        words += self.settings
         environment = {**os.environ, "LAZULI_ADMIN_TOKEN": ADMIN_TOKEN}
         began = time.monotonic()
         self.process = subprocess.Popen(
@@ -80,6 +82,25 @@ class Server:
             self.process.kill()
             self.process.wait()
         self.log.close()
+
+    def command(self, words):
+        """What a command prints that must succeed on the running server."""
+        environment = {**os.environ, "LAZULI_ADMIN_TOKEN": ADMIN_TOKEN}
+        words = [self.binary, *words, "--admin", self.url("admin")]
+        done = subprocess.run(words, capture_output=True, text=True, env=environment)
+        if done.returncode != 0:
+            raise Failed(f"{words[1:3]}: {done.stdout}{done.stderr}")
+        return done.stdout.strip()
+
+    def trouble(self):
+        """Something that happens to a server: what it was."""
+        self.kill()
+        self.start()
+        return "kill"
+
+    def shard_at(self, name):
+        """Where a shard of this name lives: in the data folder."""
+        return None
 
     def fsck(self):
         """Fails unless the data of the stopped server is sound."""

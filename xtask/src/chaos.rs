@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::arguments::Arguments;
 use crate::workspace::{self, Workspace};
-use crate::{Result, conformance, process, python};
+use crate::{Result, conformance, debian, process, python};
 
 const FOLDER: &str = "tests/chaos";
 const PROGRAM: &str = "chaos.py";
@@ -24,17 +24,30 @@ pub(crate) enum Fate {
     Unharmed,
 }
 
+/// What is under load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// One server on a data folder.
+    Alone,
+    /// Two nodes on private PostgreSQL servers, behind a proxy that sends every request to the next one.
+    Fleet,
+}
+
 pub(crate) fn run(mut arguments: Arguments) -> Result {
     let minutes = arguments.number("--minutes")?.map(|minutes| minutes * 60);
     let seconds = arguments.number("--seconds")?.or(minutes).unwrap_or(SECONDS);
     let seed = arguments.number("--seed")?;
     let fate = if arguments.flag("--no-kills") { Fate::Unharmed } else { Fate::Killed };
+    let target = if arguments.flag("--fleet") { Target::Fleet } else { Target::Alone };
     arguments.finish()?;
-    go_on_for(seconds, fate, seed)
+    go_on_for(seconds, target, fate, seed)
 }
 
 /// Chaos for so long; a seed that is not given is taken from the clock, and printed.
-pub(crate) fn go_on_for(seconds: u64, fate: Fate, seed: Option<u64>) -> Result {
+pub(crate) fn go_on_for(seconds: u64, target: Target, fate: Fate, seed: Option<u64>) -> Result {
+    if target == Target::Fleet && !debian::has_postgres()? {
+        return Ok(());
+    }
     let seed = seed.unwrap_or_else(|| {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         u64::from(since.subsec_nanos())
@@ -42,9 +55,12 @@ pub(crate) fn go_on_for(seconds: u64, fate: Fate, seed: Option<u64>) -> Result {
     let workspace = Workspace::load()?;
     let server = workspace.program("lazuli")?;
     let python = python::environment(&workspace)?;
-    let (folder_name, kills) = match fate {
-        Fate::Killed => ("chaos", true),
-        Fate::Unharmed => ("chaos-unharmed", false),
+    let kills = fate == Fate::Killed;
+    let folder_name = match (target, fate) {
+        (Target::Alone, Fate::Killed) => "chaos",
+        (Target::Alone, Fate::Unharmed) => "chaos-unharmed",
+        (Target::Fleet, Fate::Killed) => "chaos-fleet",
+        (Target::Fleet, Fate::Unharmed) => "chaos-fleet-unharmed",
     };
     // Runs at the same time do not share one. What a run leaves is worth a look only if it failed.
     let folder = workspace.scratch.join(format!("{folder_name}-{seed}"));
@@ -65,6 +81,9 @@ pub(crate) fn go_on_for(seconds: u64, fate: Fate, seed: Option<u64>) -> Result {
     command.args(["--account", &account, "--key", &key]);
     if kills {
         command.arg("--kills");
+    }
+    if target == Target::Fleet {
+        command.arg("--postgres").arg(workspace.program("postgres-server")?);
     }
     process::run(command.env("PYTHONDONTWRITEBYTECODE", "1"))?;
     std::fs::remove_dir_all(&folder).map_err(|error| process::unusable(&folder, &error))

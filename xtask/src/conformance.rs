@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::arguments::Arguments;
 use crate::process::{self, Background, unusable};
 use crate::workspace::{self, Workspace};
-use crate::{Failure, Result, emulator, node, python, server};
+use crate::{Failure, Result, debian, emulator, node, python, server};
 
 /// Where each front listens: its name and the address without the account.
 pub(crate) type Endpoints = BTreeMap<String, String>;
@@ -83,6 +83,9 @@ pub(crate) fn judge(front: &str, sdk: Sdk, target: &str) -> Result {
     let tests = sdk.tests(front)?;
     same_names(front)?;
     let target = Target::named(target)?;
+    if target.start == "fleet" && !debian::has_postgres()? {
+        return Ok(());
+    }
     let workspace = Workspace::load()?;
     let folder = workspace.scratch.join("conformance");
     process::fresh_folder(&folder)?;
@@ -94,7 +97,7 @@ pub(crate) fn judge(front: &str, sdk: Sdk, target: &str) -> Result {
         Sdk::Js => run_js(&workspace, &description, &tests)?,
     }
     // Lazuli must end by itself when asked; how the emulator ends is not our business.
-    if target.start == "lazuli" {
+    if target.is_ours() {
         program.stop()?;
         other.stop()?;
     }
@@ -164,7 +167,7 @@ fn names(sdk: Sdk, front: &str) -> Result<BTreeSet<String>> {
 #[derive(Debug)]
 struct Target {
     name: String,
-    /// What to start: `lazuli` or `azurite`.
+    /// What to start: `lazuli`, `fleet` or `azurite`.
     start: String,
     account: String,
     key: String,
@@ -217,6 +220,10 @@ impl Target {
         Ok(gaps)
     }
 
+    fn is_ours(&self) -> bool {
+        self.start != "azurite"
+    }
+
     /// The server that is judged. It may copy blobs from the other one.
     fn start(
         &self,
@@ -231,6 +238,7 @@ impl Target {
                     [OsStr::new("--blob-source-hosts"), OsStr::new(hosts.unwrap_or_default())];
                 server::start_with(workspace, &folder.join("server"), &settings)
             }
+            "fleet" => server::start_fleet(workspace, folder, hosts.unwrap_or_default()),
             "azurite" => emulator::start(workspace),
             other => Err(Failure::failed(format!("{TARGETS}: cannot start '{other}'"))),
         }
@@ -242,7 +250,7 @@ impl Target {
         let key = workspace::root().join(CERTIFICATE_KEY);
         let text = OsStr::new;
         let tokens = [text("--oauth"), text("basic")];
-        if self.start == "lazuli" {
+        if self.is_ours() {
             let files =
                 [text("--tls-cert"), certificate.as_os_str(), text("--tls-key"), key.as_os_str()];
             let settings = [&tokens[..], &[text("--tls"), text("beside")][..], &files[..]].concat();
@@ -301,7 +309,7 @@ mod tests {
 
     #[test]
     fn the_targets_of_the_repository_can_be_read() {
-        for name in ["ours", "azurite"] {
+        for name in ["ours", "fleet", "azurite"] {
             Target::named(name).unwrap();
         }
     }

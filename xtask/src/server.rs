@@ -9,11 +9,14 @@ use serde_json::Value;
 
 use crate::conformance::Endpoints;
 use crate::process::{self, Background};
-use crate::workspace::Workspace;
-use crate::{Failure, Result};
+use crate::workspace::{self, Workspace};
+use crate::{Failure, Result, python};
 
 /// How long the server may take until it accepts connections.
 const READY_WAIT: Duration = Duration::from_secs(60);
+
+/// Starts a fleet and ends it with itself.
+const FLEET_PROGRAM: &str = "tests/chaos/fleet.py";
 
 /// Starts a server with fresh data in `folder` and waits until it says where it listens.
 pub(crate) fn start(workspace: &Workspace, folder: &Path) -> Result<(Background, Endpoints)> {
@@ -48,6 +51,30 @@ pub(crate) fn start_with(
         std::fs::read_to_string(&ready).ok()
     })?;
     Ok((server, endpoints(&text)?))
+}
+
+/// Starts a fleet with fresh data: two nodes on private PostgreSQL servers, behind a proxy that sends every request to the
+/// next node. Its end includes a check of all data.
+pub(crate) fn start_fleet(
+    workspace: &Workspace,
+    folder: &Path,
+    source_hosts: &str,
+) -> Result<(Background, Endpoints)> {
+    let binary = workspace.program("lazuli")?;
+    let postgres = workspace.program("postgres-server")?;
+    let python = python::environment(workspace)?;
+    let folder = folder.join("fleet");
+    process::fresh_folder(&folder)?;
+    let ready = folder.join("ready.json");
+    let mut command = Command::new(python);
+    command.arg(workspace::root().join(FLEET_PROGRAM));
+    command.arg("--binary").arg(binary).arg("--postgres").arg(postgres);
+    command.arg("--folder").arg(&folder).arg("--ready-file").arg(&ready);
+    command.args(["--", "--blob-source-hosts", source_hosts]);
+    command.env("PYTHONDONTWRITEBYTECODE", "1");
+    let mut fleet = Background::start(&mut command, &folder.join("fleet.log"))?;
+    let text = fleet.wait_for(READY_WAIT, || std::fs::read_to_string(&ready).ok())?;
+    Ok((fleet, endpoints(&text)?))
 }
 
 fn endpoints(text: &str) -> Result<Endpoints> {

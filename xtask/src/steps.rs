@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use crate::arguments::Arguments;
-use crate::chaos::{self, Fate};
+use crate::chaos::{self, Fate, Target};
 use crate::conformance::Sdk;
 use crate::workspace::{Workspace, cargo};
 use crate::{
@@ -70,8 +70,12 @@ const STEPS: &[Step] = &[
     step("crash", "tables", 25, "kill -9 loses no answered write and tears no transaction", || crash::rounds("tables", CRASH_ROUNDS)),
     step("crash-queues", "queues", 25, "kill -9 loses no message, and gives none to two or too late or out of order", || crash::rounds("queues", CRASH_ROUNDS)),
     step("crash-blobs", "blobs", 25, "kill -9 loses and tears no committed blob, and all garbage goes", || crash::rounds("blobs", CRASH_ROUNDS)),
-    step("chaos", "", 75, "splits, merges, moves and kill -9 lose, double and tear nothing of the SDKs' load", || chaos::go_on_for(CHAOS_SECONDS, Fate::Killed, None)),
-    step("chaos-unharmed", "", 85, "SDK clients need no retry while partitions are split, merged and moved", || chaos::go_on_for(CHAOS_SECONDS, Fate::Unharmed, None)),
+    step("chaos", "", 75, "splits, merges, moves and kill -9 lose, double and tear nothing of the SDKs' load", || chaos::go_on_for(CHAOS_SECONDS, Target::Alone, Fate::Killed, None)),
+    step("chaos-unharmed", "", 85, "SDK clients need no retry while partitions are split, merged and moved", || chaos::go_on_for(CHAOS_SECONDS, Target::Alone, Fate::Unharmed, None)),
+    step("fleet-tables", "", 60, "the official Python SDK works on Tables of a fleet, every request on another node", || conformance::judge("tables", Sdk::Python, "fleet")),
+    step("fleet-queues", "", 45, "the same of Queues", || conformance::judge("queues", Sdk::Python, "fleet")),
+    step("fleet-blobs", "", 75, "the same of Blobs", || conformance::judge("blobs", Sdk::Python, "fleet")),
+    step("fleet-chaos", "", 120, "killed and stopped nodes and cut connections lose, double and tear nothing of a fleet", || chaos::go_on_for(CHAOS_SECONDS, Target::Fleet, Fate::Killed, None)),
     step("object-store", "blobs", 45, "the Azure client of the object_store crate works on Blobs", programs::object_store),
     step("rclone", "blobs", 40, "rclone brings a tree of 5,000 files to Blobs and back", programs::rclone),
     step("azure-storage", "", 30, "the JavaScript SDK before today's works on Tables, Queues and Blobs", azure_storage::run),

@@ -37,6 +37,7 @@ const SERVER: &str = "crates/app/server";
 const SIM: &str = "crates/sim";
 const BENCH: &str = "crates/bench";
 const TRIAL: &str = "crates/trial";
+const POSTGRES_SERVER: &str = "crates/postgres-server";
 const XTASK: &str = "xtask";
 
 const LAYERS: &[Layer] = &[
@@ -85,7 +86,7 @@ const LAYERS: &[Layer] = &[
     Layer {
         folder: STORES,
         may_name: &[STORE, ENV],
-        tests_may_name: &[],
+        tests_may_name: &[POSTGRES_SERVER],
         why: "a store keeps bytes; everything that it could decide is decided above it",
     },
     Layer {
@@ -135,7 +136,7 @@ const LAYERS: &[Layer] = &[
         may_name: &[
             APP, FRONTS, STORES, SHAPES, HISTORY, ENGINE, BALANCE, SHARDMAP, STORE, ENV, WIRE,
         ],
-        tests_may_name: &[],
+        tests_may_name: &[POSTGRES_SERVER],
         why: "the application is the wiring of all the rest",
     },
     Layer {
@@ -146,7 +147,19 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         folder: BENCH,
-        may_name: &[SERVER, SHAPES, HISTORY, ENGINE, SHARDMAP, STORE, ENV, STORES, WIRE, TRIAL],
+        may_name: &[
+            SERVER,
+            SHAPES,
+            HISTORY,
+            ENGINE,
+            SHARDMAP,
+            STORE,
+            ENV,
+            STORES,
+            WIRE,
+            TRIAL,
+            POSTGRES_SERVER,
+        ],
         tests_may_name: &[],
         why: "benchmarks measure core and stores from inside, fronts and the server over the wire",
     },
@@ -155,6 +168,12 @@ const LAYERS: &[Layer] = &[
         may_name: &[ENV, WIRE],
         tests_may_name: &[],
         why: "a trial knows the server as strangers do: as a process, over the wire",
+    },
+    Layer {
+        folder: POSTGRES_SERVER,
+        may_name: &[],
+        tests_may_name: &[],
+        why: "a server of somebody else's is started as a program, and nothing of ours is known to it",
     },
     Layer {
         folder: XTASK,

@@ -44,6 +44,9 @@ pub(crate) enum Command {
     },
     /// Show what a running server is doing
     Status(#[command(flatten)] Target),
+    /// Nodes: the processes of a fleet
+    #[command(subcommand)]
+    Node(NodeCommand),
     /// Shards: the stores that partitions live on
     #[command(subcommand)]
     Shard(ShardCommand),
@@ -153,6 +156,14 @@ pub(crate) enum CatalogCommand {
         #[command(flatten)]
         target: Target,
     },
+    /// Move the catalog into a database, for nodes of a fleet. All shards must be in databases, and no server may run
+    Move {
+        /// The database, without a password
+        #[arg(long, value_name = "postgres://…")]
+        to: String,
+        #[command(flatten)]
+        target: Target,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -168,6 +179,14 @@ pub(crate) enum BlocksCommand {
 }
 
 #[derive(Debug, Subcommand)]
+pub(crate) enum NodeCommand {
+    /// List all nodes, and the background work that each does
+    List(#[command(flatten)] Target),
+    /// Prepare the node for its end: others take its background work, and load balancers are told to leave it
+    Drain(#[command(flatten)] Target),
+}
+
+#[derive(Debug, Subcommand)]
 pub(crate) enum ShardCommand {
     /// List all shards
     List(#[command(flatten)] Target),
@@ -175,6 +194,9 @@ pub(crate) enum ShardCommand {
     Add {
         /// Its name, which must be unique
         name: String,
+        /// A PostgreSQL database to keep it in, without a password [default: a folder in the data folder]
+        #[arg(long, value_name = "postgres://…")]
+        at: Option<String>,
         /// Its region
         #[arg(long, default_value = "local")]
         region: String,

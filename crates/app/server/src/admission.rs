@@ -1,7 +1,8 @@
-//! Decides whether the folder of a shard may be used: it must be this shard of this catalog, and neither may be an older
-//! copy. All folders are inspected first; then the start gets its number and the folders are opened, one by one.
+//! Decides whether the store of a shard may be used: it must be this shard of this catalog, and neither may be an older
+//! copy. All stores are inspected first; then the start gets its number and the stores are opened, one by one.
 //!
-//! A refused folder is closed and left unchanged, so that the operator can replace it by the right one.
+//! A refused folder is closed and left unchanged, so that the operator can replace it by the right one. A database is not
+//! checked for being an older copy: restoring one is PostgreSQL's task.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,8 +12,11 @@ use lazuli_shardmap::local::{Identity, LocalMap};
 use lazuli_shardmap::{Shard, ShardId};
 use lazuli_store::{Error, Result, Store};
 use lazuli_store_embedded::EmbeddedStore;
+use lazuli_store_postgres::Settings as Database;
 
-use crate::host::{Host, open_store};
+use crate::folders::Folders;
+use crate::home::{Home, Opened, connect};
+use crate::host::Host;
 use crate::lineage::Looked;
 
 /// Why a shard is down.
@@ -34,8 +38,16 @@ pub(crate) enum Refusal {
 
 /// A shard's store, open and looked at, and not in use yet.
 pub(crate) struct Candidate {
-    store: Arc<EmbeddedStore>,
+    opened: Opened,
+    /// What its folder says of itself. A database says nothing: it is never a copy that somebody put back.
     looked: Looked,
+}
+
+impl Candidate {
+    /// A store that has no past, or none that could be in doubt.
+    fn of(opened: Opened) -> Self {
+        Self { opened, looked: Looked::default() }
+    }
 }
 
 impl Refusal {
@@ -87,16 +99,18 @@ impl Host {
             highest = highest.max(found.map_or(0, |start| start.number));
             candidates.push(candidate);
         }
-        self.lineage.begin(highest).await?;
         let doubts = candidates.iter().flatten().filter_map(|it| it.looked.doubt);
         let older_catalog = doubts.into_iter().find(Doubt::is_about_catalog);
-        // A catalog that is older than its shards does not know which of them were removed.
-        if older_catalog.is_none() {
-            self.finish_removals(&shards);
-            self.delete_removed();
+        if let Some(folders) = self.folders() {
+            folders.lineage.begin(highest).await?;
+            // A catalog that is older than its shards does not know which of them were removed.
+            if older_catalog.is_none() {
+                folders.finish_removals(&shards);
+                folders.delete_removed();
+            }
+            note_older_catalog(folders, &shards, &candidates).await?;
+            agree(folders, &shards, &candidates).await?;
         }
-        self.note_older_catalog(&shards, &candidates).await?;
-        self.agree(&shards, &candidates).await?;
         for (shard, candidate) in shards.iter().zip(candidates) {
             if let Err(error) = self.decide(shard, candidate).await {
                 tracing::error!(shard = shard.name, %error, "a shard is down");
@@ -105,55 +119,26 @@ impl Host {
         Ok(older_catalog)
     }
 
-    /// Has the catalog remember that it was found to be older than these shards: it is used all the same, for others.
-    async fn note_older_catalog(
-        &self,
-        shards: &[Shard],
-        candidates: &[std::result::Result<Candidate, Down>],
-    ) -> Result<()> {
-        let both = shards.iter().zip(candidates);
-        let looked =
-            both.filter_map(|(it, candidate)| Some((it.id, candidate.as_ref().ok()?.looked)));
-        self.lineage.note_older_catalog(&looked.collect::<Vec<_>>()).await
-    }
-
-    /// Lets the catalog and all shards that are not in doubt write this start down.
-    async fn agree(
-        &self,
-        shards: &[Shard],
-        candidates: &[std::result::Result<Candidate, Down>],
-    ) -> Result<()> {
-        let both = shards.iter().zip(candidates);
-        let members = both.filter_map(|(shard, candidate)| {
-            let Candidate { store, looked } = candidate.as_ref().ok()?;
-            looked.doubt.is_none().then(|| (shard.id, store.clone(), *looked))
-        });
-        let members: Vec<_> = members.collect();
-        let taken = self.lineage.agree(&members).await?;
-        for ((shard, ..), taken) in members.iter().zip(taken) {
-            // It is no copy of anything, so what it holds can be read all the same.
-            if let Err(error) = taken {
-                tracing::warn!(%shard, %error, "a shard could not write its start down");
-            }
-        }
-        Ok(())
-    }
-
     /// Opens one shard and takes it into use, unless its folder is in doubt.
     pub(crate) async fn open(&self, shard: &Shard) -> Result<()> {
         let candidates = [self.look(shard).await];
-        self.agree(std::slice::from_ref(shard), &candidates).await?;
+        if let Some(folders) = self.folders() {
+            agree(folders, std::slice::from_ref(shard), &candidates).await?;
+        }
         let [candidate] = candidates;
         self.decide(shard, candidate).await
     }
 
     /// Takes the folder of a shard into use as it is, though it is in doubt.
     pub(crate) async fn accept(&self, shard: &Shard) -> Result<()> {
-        let Candidate { store, looked } = self.look(shard).await.map_err(|down| down.error)?;
-        let taken = self.lineage.agree(&[(shard.id, store.clone(), looked)]).await?;
-        taken.into_iter().collect::<Result<()>>()?;
+        let Candidate { opened, looked } = self.look(shard).await.map_err(|down| down.error)?;
+        if let Opened::Folder(store) = &opened {
+            let lineage = &self.need_folders()?.lineage;
+            let taken = lineage.agree(&[(shard.id, store.clone(), looked)]).await?;
+            taken.into_iter().collect::<Result<()>>()?;
+        }
         let looked = Looked { doubt: None, ..looked };
-        self.decide(shard, Ok(Candidate { store, looked })).await
+        self.decide(shard, Ok(Candidate { opened, looked })).await
     }
 
     async fn decide(
@@ -165,9 +150,9 @@ impl Host {
             Ok(Candidate { looked: Looked { doubt: Some(doubt), .. }, .. }) => {
                 Err(Refusal::Doubt(doubt).down(shard))
             }
-            Ok(Candidate { store, .. }) => {
-                let rows: Arc<dyn Store> = store.clone();
-                self.engine.attach(shard, rows).await.map(|()| store).map_err(Down::from)
+            Ok(Candidate { opened, .. }) => {
+                let attached = self.engine.attach(shard, opened.store()).await;
+                attached.map(|()| opened).map_err(Down::from)
             }
             Err(down) => Err(down),
         };
@@ -175,33 +160,89 @@ impl Host {
         outcome.map(drop).map_err(|down| down.error)
     }
 
-    /// Opens the store of a shard and compares it with what the catalog remembers of it.
+    /// Opens the store of a shard and finds out whether it is that of the shard.
     async fn look(&self, shard: &Shard) -> std::result::Result<Candidate, Down> {
-        let catalog = self.engine.manager().catalog();
-        let path = self.path(&shard.location);
-        let holds = catalog.partition_count(shard.id).await?;
+        let holds = self.engine.manager().catalog().partition_count(shard.id).await?;
+        match Home::of(&shard.location)? {
+            Home::Folder(folder) => {
+                self.look_at_folder(self.need_folders()?, shard, &folder, holds).await
+            }
+            Home::Server(database) => self.look_at_server(&database, shard, holds).await,
+        }
+    }
+
+    /// The same for a folder, compared with what the catalog remembers of it.
+    async fn look_at_folder(
+        &self,
+        folders: &Folders,
+        shard: &Shard,
+        folder: &str,
+        holds: u64,
+    ) -> std::result::Result<Candidate, Down> {
+        let path = folders.path(folder);
         if holds > 0 && !path.is_dir() {
             // An empty store in its place would look like a shard that has lost everything.
             let message = format!("{} is gone; it held {holds} partitions", path.display());
             return Err(Error::corrupt("shard-gone", message).into());
         }
-        let store = Arc::new(open_store(&path, &self.settings).await?);
+        let store = folders.open(folder).await?;
         let rows: Arc<dyn Store> = store.clone();
-        let identity = Identity { catalog: catalog.id(), shard: shard.id };
         match LocalMap::identify(&rows).await? {
-            Some(found) if found != identity => {
+            Some(found) if found != self.identity(shard) => {
                 let whose = self.name_of(found).await?;
                 return Err(Refusal::Other(whose).down(shard));
             }
             // Nothing was ever written to it, and nothing is missed.
             None if holds == 0 => {
-                LocalMap::init(&rows, identity).await?;
-                return Ok(Candidate { store, looked: Looked::default() });
+                LocalMap::init(&rows, self.identity(shard)).await?;
+                return Ok(Candidate::of(Opened::Folder(store)));
             }
             _ => {}
         }
-        let looked = self.lineage.look_at(shard.id, &store).await?;
-        Ok(Candidate { store, looked })
+        let looked = folders.lineage.look_at(shard.id, &store).await?;
+        Ok(Candidate { opened: Opened::Folder(store), looked })
+    }
+
+    /// The same for a database.
+    async fn look_at_server(
+        &self,
+        database: &Database,
+        shard: &Shard,
+        holds: u64,
+    ) -> std::result::Result<Candidate, Down> {
+        let opened = connect(database).await?;
+        let rows = opened.store();
+        match LocalMap::identify(&rows).await? {
+            Some(found) if found == self.identity(shard) => {}
+            // What a shard has left behind that was removed while its database was away.
+            Some(found) if holds == 0 && self.is_of_removed(found).await? => {
+                opened.clear().await?;
+                LocalMap::init(&rows, self.identity(shard)).await?;
+            }
+            Some(found) => {
+                let whose = self.name_of(found).await?;
+                return Err(Refusal::Other(whose).down(shard));
+            }
+            None if holds == 0 => LocalMap::init(&rows, self.identity(shard)).await?,
+            None => {
+                // An empty schema would look like a shard that has lost everything.
+                let message = format!("{} is empty; it held {holds} partitions", shard.location);
+                return Err(Error::corrupt("shard-gone", message).into());
+            }
+        }
+        Ok(Candidate::of(opened))
+    }
+
+    fn identity(&self, shard: &Shard) -> Identity {
+        Identity { catalog: self.engine.manager().catalog().id(), shard: shard.id }
+    }
+
+    /// Whether a store is that of a shard of this catalog that was removed.
+    async fn is_of_removed(&self, identity: Identity) -> Result<bool> {
+        let catalog = self.engine.manager().catalog();
+        let shards = catalog.shards().await?;
+        let is_known = shards.iter().any(|shard| shard.id == identity.shard);
+        Ok(identity.catalog == catalog.id() && !is_known)
     }
 
     /// Whose folder it is, for people.
@@ -220,6 +261,43 @@ impl Host {
 
     /// Forgets what was remembered of a shard that was removed.
     pub(crate) async fn forget(&self, id: ShardId) -> Result<()> {
-        self.lineage.forget(id).await
+        match self.folders() {
+            Some(folders) => folders.lineage.forget(id).await,
+            None => Ok(()),
+        }
     }
+}
+
+/// Has the catalog remember that it was found to be older than these shards: it is used all the same, for others.
+async fn note_older_catalog(
+    folders: &Folders,
+    shards: &[Shard],
+    candidates: &[std::result::Result<Candidate, Down>],
+) -> Result<()> {
+    let both = shards.iter().zip(candidates);
+    let looked = both.filter_map(|(it, candidate)| Some((it.id, candidate.as_ref().ok()?.looked)));
+    folders.lineage.note_older_catalog(&looked.collect::<Vec<_>>()).await
+}
+
+/// Lets the catalog and all embedded shards that are not in doubt write this start down.
+async fn agree(
+    folders: &Folders,
+    shards: &[Shard],
+    candidates: &[std::result::Result<Candidate, Down>],
+) -> Result<()> {
+    let both = shards.iter().zip(candidates);
+    let members = both.filter_map(|(shard, candidate)| {
+        let Candidate { opened, looked } = candidate.as_ref().ok()?;
+        let store: &Arc<EmbeddedStore> = opened.folder()?;
+        looked.doubt.is_none().then(|| (shard.id, store.clone(), *looked))
+    });
+    let members: Vec<_> = members.collect();
+    let taken = folders.lineage.agree(&members).await?;
+    for ((shard, ..), taken) in members.iter().zip(taken) {
+        // It is no copy of anything, so what it holds can be read all the same.
+        if let Err(error) = taken {
+            tracing::warn!(%shard, %error, "a shard could not write its start down");
+        }
+    }
+    Ok(())
 }

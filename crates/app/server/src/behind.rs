@@ -25,7 +25,7 @@ impl Behind {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = (cores / 2).clamp(1, THREADS_MAX);
         builder.worker_threads(threads).thread_name("lazuli:behind").on_thread_start(give_way);
-        Ok(Self(Some(builder.enable_time().build()?)))
+        Ok(Self(Some(builder.enable_all().build()?)))
     }
 
     /// Surroundings that use it, beside the runtime in which this is called.

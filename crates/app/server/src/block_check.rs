@@ -2,14 +2,14 @@
 //! there. What nothing names can be removed; what is damaged can only be told.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use lazuli_engine::{BlockId, Blocks, FoundFile, Kind};
 use lazuli_shapes::blob::{Blobs, NamedFile};
 use lazuli_shardmap::ContainerId;
 use lazuli_store::{Error, Result};
-use lazuli_store_blocks::BlockFiles;
 
-use crate::block_folder::BlockFolder;
+use crate::block_home::{Alive, BlockHome};
 use crate::fsck::Finding;
 
 /// How many findings are listed; the rest are only counted.
@@ -33,19 +33,24 @@ pub(crate) struct Found {
 
 struct Check<'a> {
     blobs: &'a Blobs,
-    files: &'a BlockFiles,
+    home: &'a BlockHome,
+    blocks: Arc<dyn Blocks>,
     repair: bool,
     /// Generations that were not swept yet: unreferenced files in them are no finding, the next sweep removes them.
     unswept: BTreeSet<u64>,
+    /// Generations whose processes may still name files.
+    alive: Alive,
     found: Found,
 }
 
 /// Checks the files. From a folder that is in doubt nothing is removed.
-pub(crate) async fn check(blobs: &Blobs, folder: &BlockFolder, repair: bool) -> Result<Found> {
-    let (files, doubt) = (folder.files(), folder.doubt());
-    let unswept = files.unswept().await?.into_iter().collect();
+pub(crate) async fn check(blobs: &Blobs, home: &BlockHome, repair: bool) -> Result<Found> {
+    let doubt = home.doubt();
+    let unswept = home.unswept().await?.into_iter().collect();
+    let alive = home.alive().await?;
     let repair = repair && doubt.is_none();
-    let mut check = Check { blobs, files, repair, unswept, found: Found::default() };
+    let (blocks, found) = (home.blocks(), Found::default());
+    let mut check = Check { blobs, home, blocks, repair, unswept, alive, found };
     if let Some(doubt) = doubt {
         check.find(doubt.code(), format!("{doubt}. See `lazuli blocks repair`"));
     }
@@ -65,8 +70,8 @@ impl Check<'_> {
         let mut damaged = BTreeSet::new();
         let mut after = None;
         loop {
-            let (found, last) = self.files.damaged(after, PAGE_FILES).await?;
-            damaged.extend(found.into_iter().map(|it| it.id));
+            let (found, last) = self.home.damaged(after, PAGE_FILES).await?;
+            damaged.extend(found);
             if last.is_none() {
                 return Ok(damaged);
             }
@@ -89,7 +94,7 @@ impl Check<'_> {
     }
 
     async fn read(&self, named: &NamedFile) -> Result<()> {
-        let mut reader = self.files.read(&named.file, 0..named.file.length).await?;
+        let mut reader = self.blocks.read(&named.file, 0..named.file.length).await?;
         while reader.next().await?.is_some() {}
         Ok(())
     }
@@ -117,12 +122,12 @@ impl Check<'_> {
     async fn unnamed(&mut self) -> Result<()> {
         let mut after = None;
         loop {
-            let page = self.files.list(after, PAGE_FILES).await?;
+            let page = self.blocks.list(after, PAGE_FILES).await?;
             let Some(last) = page.last() else { return Ok(()) };
             after = Some(last.file.id);
             self.found.files += page.len() as u64;
-            // What this process writes may not have been named yet.
-            let earlier = page.into_iter().filter(|it| self.files.is_earlier(it.file.id)).collect();
+            // What a running process writes may not have been named yet.
+            let earlier = page.into_iter().filter(|it| !self.alive.has(it.file.id)).collect();
             match self.blobs.unnamed(earlier).await {
                 Ok(ids) => {
                     for id in ids {
@@ -137,11 +142,11 @@ impl Check<'_> {
     }
 
     async fn orphan(&mut self, id: BlockId) -> Result<()> {
-        if !self.files.is_earlier(id) {
+        if self.alive.has(id) {
             return Ok(());
         }
         if self.repair {
-            self.files.remove(id).await?;
+            self.blocks.remove(id).await?;
             self.found.removed += 1;
         } else if !self.unswept.contains(&id.generation) {
             self.find("block-orphaned", format!("block file {id}: no row names it"));
@@ -187,6 +192,10 @@ mod tests {
         (folder, core)
     }
 
+    fn files(core: &Core) -> lazuli_store_blocks::BlockFiles {
+        core.blocks.folder().unwrap().files().clone()
+    }
+
     async fn put(core: &Core, name: &str) {
         let (account, container) = ("a".to_owned(), "c".to_owned());
         let address = BlobAddress { account, container, name: name.to_owned() };
@@ -198,7 +207,7 @@ mod tests {
     }
 
     async fn codes(core: &Core, repair: bool) -> (Vec<&'static str>, u64) {
-        let found = check(&core.blobs, &core.folder, repair).await.unwrap();
+        let found = check(&core.blobs, &core.blocks, repair).await.unwrap();
         (found.findings.iter().map(|it| it.code).collect(), found.removed)
     }
 
@@ -212,8 +221,8 @@ mod tests {
         for name in ["one", "two", "three"] {
             put(&core, name).await;
         }
-        let first = core.files.list(None, 1).await.unwrap().remove(0);
-        let mut writer = core.files.create(&first.owner).await.unwrap();
+        let first = files(&core).list(None, 1).await.unwrap().remove(0);
+        let mut writer = files(&core).create(&first.owner).await.unwrap();
         writer.write(Bytes::from_static(b"nobody names this")).await.unwrap();
         writer.finish().await.unwrap();
         assert_eq!(codes(&core, false).await, (vec![], 0), "it may be named yet");
@@ -222,7 +231,7 @@ mod tests {
 
         let (_folder, core) = open(&path).await;
         assert_eq!(codes(&core, false).await, (vec![], 0), "it waits for the sweep");
-        core.files.swept(first.file.id.generation).await.unwrap();
+        files(&core).swept(first.file.id.generation).await.unwrap();
         assert_eq!(codes(&core, false).await, (vec!["block-orphaned"], 0));
         assert_eq!(codes(&core, true).await, (vec![], 1));
         assert_eq!(codes(&core, false).await, (vec![], 0));

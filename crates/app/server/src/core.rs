@@ -1,34 +1,43 @@
-//! The core of a server without its listeners: catalog, shards, engine and block files on a data folder.
+//! The core of a server without its listeners: catalog, shards, engine and block files, on a data folder or in a fleet.
 //!
 //! `serve` starts its background work; `fsck` only looks.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use lazuli_engine::lease::Leasing;
 use lazuli_engine::{Engine, Settings as EngineSettings};
 use lazuli_shapes::blob::Blobs;
 use lazuli_shardmap::manager::NewShard;
-use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result};
-use lazuli_store_blocks::BlockFiles;
+use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result, Store};
 use lazuli_store_embedded::{EmbeddedStore, Settings as StoreSettings};
+use lazuli_store_postgres::PostgresStore;
 use tokio::task::JoinHandle;
 
 use crate::behind::Behind;
-use crate::block_folder::{BlockFolder, Closed};
+use crate::block_folder::Closed;
+use crate::block_home::BlockHome;
+use crate::fleet::RowBlocks;
 use crate::folder::Folder;
-use crate::host::{Host, open_store};
-use crate::settings::{Durability, Settings};
+use crate::folders::{Folders, open_store};
+use crate::host::Host;
+use crate::lineage::Lineage;
+use crate::settings::{Durability, Fleet, Settings};
 
 /// The shard that a new data folder begins with.
 const FIRST_SHARD: &str = "shard-0001";
 /// The folder in which its store is made.
 const FIRST_STORE: &str = "first-shard.new";
 
+/// How much the clocks of nodes may differ: blocks that nothing names any more stay for so much longer than the longest
+/// request lasts, because another node may still read them.
+const CLOCKS_DIFFER_MAX: Duration = Duration::from_secs(600);
+
 pub(crate) struct Core {
     pub(crate) host: Arc<Host>,
     pub(crate) engine: Arc<Engine>,
-    pub(crate) files: BlockFiles,
-    pub(crate) folder: Arc<BlockFolder>,
+    pub(crate) blocks: BlockHome,
     pub(crate) blobs: Blobs,
     /// Where the engine works behind the requests.
     _behind: Behind,
@@ -44,27 +53,41 @@ impl Core {
         check_blank(folder, &lazuli_store::Newest::of(&*catalog)).await?;
         let behind = Behind::start().map_err(|error| Error::internal("no-threads", error))?;
         let (env, kept) = (behind.env(), catalog.clone());
-        let engine_settings = EngineSettings::default();
-        // Those of the balancer are not to wait for each other.
-        let moves_at_once =
-            engine_settings.moves_at_once.max(settings.balance.planner.moves_at_once);
-        let outside = lazuli_shapes::blob::outside();
-        let engine_settings = EngineSettings { moves_at_once, outside, ..engine_settings };
-        let engine = Engine::on(env, engine_settings, kept).await?;
+        let engine = Engine::on(env, engine_settings(settings), kept).await?;
         if engine.manager().catalog().shards().await?.is_empty() {
             engine.manager().add_shard(&first_shard()).await?;
             if let Some(first_store) = first_store {
                 first_store.put(&folder.shards().join(FIRST_SHARD)).await?;
             }
         }
-        let host = Arc::new(Host::new(folder.shards(), store_settings, engine.clone(), catalog));
-        let closed = Closed::look(folder.blocks(), &host.lineage).await?;
+        let known = engine.manager().catalog().clone();
+        let lineage = Lineage::new(engine.env().clone(), known, catalog.clone());
+        let folders = Folders::new(folder.shards(), store_settings, catalog, lineage);
+        let host = Arc::new(Host::alone(engine.clone(), folders));
+        let lineage = &host.need_folders()?.lineage;
+        let closed = Closed::look(folder.blocks(), lineage).await?;
         let older_catalog = host.open_all(closed.highest_start()).await?;
         let durability = block_durability(settings);
-        let folder = Arc::new(closed.open(durability, &host.lineage, older_catalog).await?);
-        let files = folder.files().clone();
-        let blobs = Blobs::new(engine.clone(), Arc::new(files.clone()));
-        Ok(Self { host, engine, files, folder, blobs, _behind: behind })
+        let blocks = closed.open(durability, lineage, older_catalog).await?;
+        let blocks = BlockHome::Folder(Arc::new(blocks));
+        let blobs = Blobs::new(engine.clone(), blocks.blocks());
+        Ok(Self { host, engine, blocks, blobs, _behind: behind })
+    }
+
+    /// Opens everything as one of several processes. A new catalog has no shards: they are added by their addresses.
+    pub(crate) async fn join(fleet: &Fleet, settings: &Settings) -> Result<Self> {
+        let catalog: Arc<dyn Store> = Arc::new(PostgresStore::open(fleet.catalog.clone()).await?);
+        let behind = Behind::start().map_err(|error| Error::internal("no-threads", error))?;
+        let engine = Engine::on(behind.env(), engine_settings(settings), catalog.clone()).await?;
+        let host = Arc::new(Host::of_fleet(engine.clone(), catalog));
+        host.open_all(0).await?;
+        // Before anything is written that others would take for left behind.
+        engine.renew_leases().await?;
+        let rows = RowBlocks::open(fleet.blocks.clone(), engine.clone()).await?;
+        let blocks = BlockHome::Rows(Arc::new(rows));
+        let longest_read = settings.longest_request() + CLOCKS_DIFFER_MAX;
+        let blobs = Blobs::new(engine.clone(), blocks.blocks()).shared(longest_read);
+        Ok(Self { host, engine, blocks, blobs, _behind: behind })
     }
 
     /// Finishes what a crash left half done, and reports what it cannot decide.
@@ -93,10 +116,10 @@ impl Core {
 
     /// Closes all stores, so that the next start is fast.
     pub(crate) async fn close(self) {
-        if let Err(error) = self.files.close().await {
-            tracing::warn!(%error, "block files were not closed cleanly");
+        if let Err(error) = self.blocks.close().await {
+            tracing::warn!(%error, "blocks were not closed cleanly");
         }
-        self.host.close_all(&self.folder).await;
+        self.host.close_all(self.blocks.folder().map(|it| &**it)).await;
     }
 }
 
@@ -161,6 +184,20 @@ fn no_catalog(folder: &Folder, what: &str) -> Error {
 fn has_shards(folder: &Folder) -> bool {
     let entries = std::fs::read_dir(folder.shards()).into_iter().flatten().flatten();
     entries.into_iter().any(|entry| EmbeddedStore::exists(entry.path()))
+}
+
+fn engine_settings(settings: &Settings) -> EngineSettings {
+    let default = EngineSettings::default();
+    EngineSettings {
+        // Those of the balancer are not to wait for each other.
+        moves_at_once: default.moves_at_once.max(settings.balance.planner.moves_at_once),
+        outside: lazuli_shapes::blob::outside(),
+        leasing: match settings.fleet {
+            Some(_) => Leasing::Shared,
+            None => Leasing::Alone,
+        },
+        ..default
+    }
 }
 
 fn block_durability(settings: &Settings) -> lazuli_store_blocks::Durability {

@@ -13,7 +13,7 @@ use crate::lineage::FLOORS_INTERVAL;
 /// Begins, until the task is aborted.
 pub(crate) fn start(host: Arc<Host>, blocks: Arc<BlockFolder>) -> JoinHandle<()> {
     tokio::spawn(async move {
-        for (shard, _) in host.stores() {
+        for (shard, _) in host.all_opened() {
             if let Err(error) = host.engine.manager().mirror_containers(shard).await {
                 tracing::warn!(%shard, %error, "a shard has no copies of the catalog's maps");
             }
@@ -28,8 +28,9 @@ pub(crate) fn start(host: Arc<Host>, blocks: Arc<BlockFolder>) -> JoinHandle<()>
 }
 
 async fn record(host: &Host, blocks: &BlockFolder) -> Result<()> {
-    if host.lineage.is_catalog_changed().await {
-        for (shard, _) in host.stores() {
+    let Some(folders) = host.folders() else { return Ok(()) };
+    if folders.lineage.is_catalog_changed().await {
+        for (shard, _) in host.all_opened() {
             // A shard that takes no writes has trouble of its own, which is told elsewhere.
             if let Err(error) = host.engine.manager().mirror_records(shard).await {
                 tracing::debug!(%shard, %error, "a shard takes no copies of the catalog's records");
@@ -37,5 +38,5 @@ async fn record(host: &Host, blocks: &BlockFolder) -> Result<()> {
         }
     }
     let mark = blocks.mark().await?;
-    host.lineage.record(&host.stores(), mark).await
+    folders.lineage.record(&host.embedded(), mark).await
 }

@@ -13,6 +13,9 @@
 //!   blocks/       large values, as files beside the stores
 //!   restoring/    backups that are being restored; emptied at every start
 //! ```
+//!
+//! A node of a fleet has a folder too, with `format` (which says so), `lazuli.lock`, `admin-token`, `admin.json` and
+//! `restoring/`. What it loses with it is made again.
 
 use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read, Write};
@@ -24,6 +27,8 @@ use crate::system;
 
 /// The version of the layout that this program writes and reads.
 const FORMAT: &str = "lazuli data 1\n";
+/// What stands there in the folder of a node of a fleet.
+const NODE_FORMAT: &str = "lazuli node 1\n";
 /// The largest of the small files that are read here.
 const SMALL_FILE_BYTES_MAX: u64 = 1024 * 1024;
 
@@ -42,6 +47,36 @@ impl Folder {
         folder.check_format()?;
         system::close_to_others(path).map_err(|error| cannot("make private", path, &error))?;
         Ok(folder)
+    }
+
+    /// Opens the folder of a node of a fleet, or makes it. It holds nothing that is missed.
+    pub fn open_for_node(path: &Path) -> Result<Self> {
+        make_folder(path)?;
+        let folder = Self { path: path.to_owned(), _lock: lock(path)? };
+        let format = path.join("format");
+        match read_small(&format)? {
+            Some(text) if text == NODE_FORMAT => {}
+            None => write_atomically(&format, NODE_FORMAT, 0o644)?,
+            Some(_) => {
+                let message = format!("{} holds data of a server that is alone", path.display());
+                return Err(Failure::new("data-not-of-node", message)
+                    .hint("give the node a folder of its own with --data; nothing is kept in it"));
+            }
+        }
+        Ok(folder)
+    }
+
+    /// Opens the folder of a server that is alone, or was until its catalog began to move.
+    pub(crate) fn open_to_leave(path: &Path) -> Result<Self> {
+        match read_small(&path.join("format"))? {
+            Some(text) if text == NODE_FORMAT => Self::open_for_node(path),
+            _ => Self::open_existing(path),
+        }
+    }
+
+    /// From now on this is the folder of a node.
+    pub(crate) fn mark_as_left(&self) -> Result<()> {
+        write_atomically(&self.path.join("format"), NODE_FORMAT, 0o644)
     }
 
     /// Opens a folder that must be there already.
@@ -73,6 +108,11 @@ impl Folder {
         let path = self.path.join("format");
         match read_small(&path)? {
             Some(text) if text == FORMAT => Ok(()),
+            Some(text) if text == NODE_FORMAT => Err(Failure::new(
+                "data-of-node",
+                format!("{} is the folder of a node of a fleet", self.path.display()),
+            )
+            .hint("name the catalog of the fleet with --catalog, or another folder with --data")),
             Some(text) => Err(Failure::new(
                 "unknown-format",
                 format!(
@@ -204,6 +244,17 @@ mod tests {
         assert_eq!(Folder::open_existing(folder.path()).unwrap_err().code(), "no-data");
         std::fs::write(folder.path().join("format"), "lazuli data 2\n").unwrap();
         assert_eq!(Folder::open(folder.path()).unwrap_err().code(), "unknown-format");
+    }
+
+    #[test]
+    fn the_folder_of_a_node_and_that_of_a_server_that_is_alone_are_not_mixed_up() {
+        let parent = tempfile::tempdir().unwrap();
+        let (node, alone) = (parent.path().join("node"), parent.path().join("alone"));
+        drop(Folder::open_for_node(&node).unwrap());
+        drop(Folder::open_for_node(&node).unwrap());
+        assert_eq!(Folder::open(&node).unwrap_err().code(), "data-of-node");
+        drop(Folder::open(&alone).unwrap());
+        assert_eq!(Folder::open_for_node(&alone).unwrap_err().code(), "data-not-of-node");
     }
 
     #[test]

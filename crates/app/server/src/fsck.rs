@@ -18,6 +18,7 @@ use crate::block_check;
 use crate::core::Core;
 use crate::failure::{Failure, Result};
 use crate::folder::Folder;
+use crate::home::Opened;
 use crate::host::Host;
 use crate::settings::Settings;
 use crate::system;
@@ -55,7 +56,7 @@ pub fn offline(settings: &Settings, repair: bool) -> Result<Value> {
         let core = Core::open(&folder, settings).await?;
         let report = check(core.engine.manager(), &core.host).await?;
         let report =
-            report.with_blocks(block_check::check(&core.blobs, &core.folder, repair).await?);
+            report.with_blocks(block_check::check(&core.blobs, &core.blocks, repair).await?);
         core.close().await;
         Ok(report.to_json())
     })
@@ -85,13 +86,16 @@ pub(crate) async fn check(
             let container = catalog.container(difference.container).await.ok();
             report.find(&shard.name, "maps-differ", describe(&difference, container.as_ref()));
         }
-        if let Some(store) = host.store(shard.id) {
+        // The files of a database are checked by its own tools.
+        if let Some(Opened::Folder(store)) = host.opened(shard.id) {
             report.verify(&shard.name, store).await;
         }
     }
-    report.verify("catalog", host.catalog_store().clone()).await;
-    for folder in host.unknown_folders(&report.shards) {
-        report.find(&folder, "folder-unknown", "the catalog has no shard in this folder".into());
+    if let Some(folders) = host.folders() {
+        report.verify("catalog", folders.catalog().clone()).await;
+        for name in folders.unknown(&report.shards) {
+            report.find(&name, "folder-unknown", "the catalog has no shard in this folder".into());
+        }
     }
     Ok(report)
 }

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use lazuli_shapes::blob::Blobs;
+use lazuli_shardmap::catalog::Work;
 use lazuli_store::Result;
 use tokio::task::JoinHandle;
 
-use crate::block_folder::BlockFolder;
+use crate::block_home::BlockHome;
 
 /// The files that were removed since the start, because nothing named them any more.
 #[derive(Debug, Default)]
@@ -26,7 +27,7 @@ impl Removed {
 
 pub(crate) struct Keeper {
     pub(crate) blobs: Blobs,
-    pub(crate) folder: Arc<BlockFolder>,
+    pub(crate) home: BlockHome,
     pub(crate) removed: Arc<Removed>,
 }
 
@@ -36,14 +37,17 @@ impl Keeper {
         tokio::spawn(async move {
             let mut is_swept = false;
             loop {
-                // Rows and files that do not belong together say nothing about which files are garbage.
-                if self.folder.doubt().is_some() {
+                // Rows and files that do not belong together say nothing about which files are garbage. In a fleet one
+                // node does this work.
+                if self.home.doubt().is_some() || !self.blobs.engine().may(Work::Collect) {
+                    is_swept = false;
                     tokio::time::sleep(interval).await;
                     continue;
                 }
                 if !is_swept {
                     match self.sweep().await {
-                        Ok(()) => is_swept = true,
+                        // Other nodes end while this one goes on.
+                        Ok(()) => is_swept = self.home.folder().is_some(),
                         // A shard may be down; what was looked through already stays so.
                         Err(error) => tracing::warn!(%error, "cannot sweep block files yet"),
                     }
@@ -59,10 +63,9 @@ impl Keeper {
 
     /// Removes the files of earlier processes that no row names. Each generation is looked through once.
     async fn sweep(&self) -> Result<()> {
-        let files = self.folder.files();
-        for generation in files.unswept().await? {
+        for generation in self.home.unswept().await? {
             let swept = self.blobs.sweep(generation).await?;
-            files.swept(generation).await?;
+            self.home.swept(generation).await?;
             self.removed.add(swept.removed);
             if swept.removed > 0 {
                 let (looked, removed) = (swept.files, swept.removed);

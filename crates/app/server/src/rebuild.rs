@@ -24,7 +24,9 @@ use crate::behind::Behind;
 use crate::block_folder::Closed;
 use crate::failure::{Failure, Result};
 use crate::folder::Folder;
-use crate::host::{Host, is_removed, open_store};
+use crate::folders::{Folders, is_removed, open_store};
+use crate::host::Host;
+use crate::lineage::Lineage;
 use crate::settings::Settings;
 
 /// Where the new catalog is made.
@@ -288,15 +290,18 @@ async fn fill(
         .map_err(|error| Failure::new("no-threads", format!("no threads: {error}")))?;
     let env = behind.env();
     drop(Catalog::init_as(store.clone(), env.clone(), survey.catalog).await?);
-    let engine = Engine::on(env, EngineSettings::default(), store.clone()).await?;
+    let engine = Engine::on(env.clone(), EngineSettings::default(), store.clone()).await?;
     let manager = engine.manager().clone();
-    let host = Host::new(folder.shards(), settings.clone(), engine, store);
+    let lineage = Lineage::new(env, manager.catalog().clone(), store.clone());
+    let folders = Folders::new(folder.shards(), settings.clone(), store, lineage);
+    let host = Host::alone(engine, folders);
+    let lineage = &host.need_folders()?.lineage;
     let mut shards = Vec::new();
     for found in &survey.shards {
         shards.push(manager.attach_shard(&found.as_new(), found.identity).await?);
     }
-    let blocks = Closed::look(folder.blocks(), &host.lineage).await?;
-    host.lineage.begin(survey.highest_start().max(blocks.highest_start())).await?;
+    let blocks = Closed::look(folder.blocks(), lineage).await?;
+    lineage.begin(survey.highest_start().max(blocks.highest_start())).await?;
     for shard in &shards {
         host.accept(shard).await?;
     }
@@ -318,8 +323,8 @@ async fn fill(
         manager.catalog().write_records(&records).await?;
     }
     let durability = lazuli_store_blocks::Durability::Synced;
-    let blocks = blocks.open(durability, &host.lineage, None).await?;
-    blocks.accept(&host.lineage).await?;
-    host.close_all(&blocks).await;
+    let blocks = blocks.open(durability, lineage, None).await?;
+    blocks.accept(lineage).await?;
+    host.close_all(Some(&blocks)).await;
     Ok(left)
 }

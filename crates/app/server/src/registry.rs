@@ -56,6 +56,36 @@ impl Registry {
         Ok(Self { catalog, accounts: Mutex::new(accounts.collect()), signing })
     }
 
+    /// Takes over what other nodes have changed. Accounts that were given by a setting stay as they are.
+    pub async fn reload(&self) -> lazuli_store::Result<()> {
+        let mut accounts = self.accounts.lock().await;
+        if accounts.values().any(|(_, kept)| *kept == Kept::Setting) {
+            return Ok(());
+        }
+        let mut found = read(&self.catalog).await?;
+        let published = accounts.get(PUBLISHED_NAME).filter(|(_, it)| *it == Kept::Published);
+        if let Some((account, _)) = published
+            && found.iter().all(|(account, _)| account.name != PUBLISHED_NAME)
+        {
+            found.push((account.clone(), Kept::Published));
+        }
+        let found: BTreeMap<_, _> = found
+            .into_iter()
+            .map(|(account, kept)| (account.name.clone(), (account, kept)))
+            .collect();
+        for name in accounts.keys().filter(|name| !found.contains_key(*name)) {
+            self.signing.remove(name);
+        }
+        for (name, (account, kept)) in &found {
+            let is_known = accounts.get(name).is_some_and(|(_, known)| known == kept);
+            if !is_known && let Err(error) = put_in_force(&self.signing, account) {
+                tracing::error!(account = name, %error, "an account cannot be taken over");
+            }
+        }
+        *accounts = found;
+        Ok(())
+    }
+
     /// What the fronts check signatures with.
     pub fn signing(&self) -> Arc<auth::Accounts> {
         self.signing.clone()
@@ -131,6 +161,14 @@ fn put_in_force(signing: &auth::Accounts, account: &Account) -> Result<()> {
 
 /// The accounts of the catalog, and the published one while the fronts listen on loopback only.
 async fn kept(catalog: &Catalog, loopback: bool) -> Result<Vec<(Account, Kept)>> {
+    let mut accounts = read(catalog).await?;
+    if loopback && accounts.iter().all(|(account, _)| account.name != PUBLISHED_NAME) {
+        accounts.push((Account::published(), Kept::Published));
+    }
+    Ok(accounts)
+}
+
+async fn read(catalog: &Catalog) -> lazuli_store::Result<Vec<(Account, Kept)>> {
     let all = KeyRange::prefix("");
     let mut accounts = Vec::new();
     for row in catalog.scan_records(kinds::ACCOUNT, &all, ACCOUNTS_MAX).await? {
@@ -140,9 +178,6 @@ async fn kept(catalog: &Catalog, loopback: bool) -> Result<Vec<(Account, Kept)>>
         let (key1, key2): (String, Option<String>) = decode(row.value)?;
         let account = Account { name, key1: Secret::new(key1), key2: key2.map(Secret::new) };
         accounts.push((account, Kept::Catalog(row.version)));
-    }
-    if loopback && accounts.iter().all(|(account, _)| account.name != PUBLISHED_NAME) {
-        accounts.push((Account::published(), Kept::Published));
     }
     Ok(accounts)
 }
@@ -240,6 +275,28 @@ mod tests {
             assert!(accepts(registry, "mine", &new.key1));
             assert!(accepts(registry, "mine", &old.key2.clone().unwrap()));
         }
+    }
+
+    #[tokio::test]
+    async fn what_another_node_changed_is_in_force_after_a_look() {
+        let catalog = catalog().await;
+        let (one, other) = (
+            Registry::load(catalog.clone(), None, true).await.unwrap(),
+            Registry::load(catalog.clone(), None, true).await.unwrap(),
+        );
+        let made = one.create("mine").await.unwrap();
+        other.reload().await.unwrap();
+        assert!(accepts(&other, "mine", &made.key1));
+        assert!(accepts(&other, PUBLISHED_NAME, &Account::published().key1));
+        let rotated = one.rotate("mine", KeySlot::First).await.unwrap();
+        let published = one.rotate(PUBLISHED_NAME, KeySlot::First).await.unwrap();
+        other.reload().await.unwrap();
+        assert!(!accepts(&other, "mine", &made.key1) && accepts(&other, "mine", &rotated.key1));
+        assert!(!accepts(&other, PUBLISHED_NAME, &Account::published().key1));
+        assert!(accepts(&other, PUBLISHED_NAME, &published.key1));
+        catalog.delete_record(kinds::ACCOUNT, "mine", Expected::Anything).await.unwrap();
+        other.reload().await.unwrap();
+        assert!(!other.signing().contains("mine"));
     }
 
     #[tokio::test]

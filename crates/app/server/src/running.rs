@@ -14,8 +14,9 @@ use lazuli_store::Result;
 use crate::audit::Audit;
 use crate::balance::Balancer;
 use crate::block_check;
-use crate::block_folder::BlockFolder;
+use crate::block_home::BlockHome;
 use crate::endpoints::{Endpoint, NotStarted};
+use crate::fleet::Nodes;
 use crate::fsck::{self, Report};
 use crate::health::Unhealthy;
 use crate::host::Host;
@@ -35,8 +36,9 @@ pub(crate) struct Running {
     pub(crate) balancer: Arc<Balancer>,
     pub(crate) host: Arc<Host>,
     pub(crate) blobs: Blobs,
-    pub(crate) blocks: Arc<BlockFolder>,
+    pub(crate) blocks: BlockHome,
     pub(crate) removed: Arc<Removed>,
+    pub(crate) nodes: Arc<Nodes>,
     pub(crate) accounts: Arc<Registry>,
     pub(crate) restores: Arc<Restores>,
     pub(crate) audit: Audit,
@@ -83,7 +85,9 @@ impl Running {
 
     /// Whether something was written of which the catalog or a shard does not know how far it has come.
     pub(crate) async fn is_behind(&self) -> bool {
-        let stores = self.host.stores();
-        self.blocks.is_behind() || self.host.lineage.is_behind(&stores).await
+        let (Some(folders), Some(blocks)) = (self.host.folders(), self.blocks.folder()) else {
+            return false;
+        };
+        blocks.is_behind() || folders.lineage.is_behind(&self.host.embedded()).await
     }
 }

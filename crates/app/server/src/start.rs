@@ -23,6 +23,7 @@ use crate::balance::Balancer;
 use crate::core::Core;
 use crate::endpoints::{AdminFile, Endpoint, NotStarted, ready_json, write_ready_file};
 use crate::failure::{Failure, Result};
+use crate::fleet::{Follower, Nodes};
 use crate::folder::Folder;
 use crate::fronts::{Mounted, Parts};
 use crate::keeper::Keeper;
@@ -31,7 +32,7 @@ use crate::registry::Registry;
 use crate::restores::Restores;
 use crate::running::Running;
 use crate::settings::{FrontSettings, Listening, Port, Settings, TlsMode};
-use crate::{floors, health, sampler, tls, token};
+use crate::{floors, health, sampler, system, tls, token};
 
 /// Connections of the admin API at the same time.
 const ADMIN_CONNECTIONS_MAX: usize = 64;
@@ -46,6 +47,7 @@ pub struct Server {
     serving: JoinSet<()>,
     /// What runs beside the requests: it may be cut off at any moment.
     beside: Vec<JoinHandle<()>>,
+    nodes: Arc<Nodes>,
     core: Core,
     folder: Folder,
 }
@@ -54,8 +56,7 @@ impl Server {
     /// Starts a server. When this returns all listeners accept.
     pub async fn start(settings: Settings) -> Result<Self> {
         refuse_unchecked_tokens(&settings)?;
-        let folder = Folder::open(&settings.data)?;
-        let core = Core::open(&folder, &settings).await?;
+        let (folder, core) = open(&settings).await?;
         core.recover().await;
         let loopback = settings.host.is_loopback();
         let catalog = core.engine.manager().catalog().clone();
@@ -76,17 +77,28 @@ impl Server {
         let balance = settings.balance.clone();
         let balancer = Arc::new(Balancer::new(engine, history.clone(), host, balance));
         let restores = Restores::open(folder.path(), core.engine.clone(), accounts.clone());
+        let endpoints: Vec<_> = gates().flat_map(Gate::endpoints).collect();
+        let nodes = Arc::new(nodes(&settings, &core, &endpoints));
+        let audit = match &settings.fleet {
+            Some(fleet) => {
+                let (catalog, node) = (core.engine.manager().catalog(), &fleet.node_name);
+                Audit::of_fleet(catalog.clone(), format!("{node} {}", nodes.id()))
+            }
+            None => Audit::open(folder.path())?,
+        };
+        nodes.tell().await?;
         let running = Arc::new(Running {
             started: Instant::now(),
             durability: settings.durability,
-            endpoints: gates().flat_map(Gate::endpoints).collect(),
+            endpoints,
+            nodes: nodes.clone(),
             not_started: not_started.clone(),
             engine: core.engine.clone(),
             history,
             balancer,
             host: core.host.clone(),
             blobs: core.blobs.clone(),
-            blocks: core.folder.clone(),
+            blocks: core.blocks.clone(),
             removed: Arc::default(),
             owner: Owner::new(
                 fronts
@@ -96,7 +108,7 @@ impl Server {
                 accounts.signing(),
             ),
             accounts,
-            audit: Audit::open(folder.path())?,
+            audit,
             restores: Arc::new(restores),
             budget,
             fronts: fronts.iter().map(|(gate, _)| gate.metrics.clone()).collect(),
@@ -118,7 +130,7 @@ impl Server {
         let front = HttpFront::new(admin_limits(&settings), budget, admin.metrics.clone(), routes);
         serving.spawn(admin.listener.serve(front, stop));
         announce(&settings, &folder, &endpoints, &not_started)?;
-        Ok(Self { endpoints, not_started, stopper, serving, beside, core, folder })
+        Ok(Self { endpoints, not_started, stopper, serving, beside, nodes, core, folder })
     }
 
     pub fn endpoints(&self) -> &[Endpoint] {
@@ -132,6 +144,7 @@ impl Server {
 
     /// Stops accepting, lets requests in progress finish for a while, and closes everything.
     pub async fn stop(mut self) {
+        self.nodes.stop();
         self.stopper.stop();
         while self.serving.join_next().await.is_some() {}
         AdminFile::remove(self.folder.path());
@@ -140,8 +153,31 @@ impl Server {
             task.abort();
             let _ = task.await;
         }
+        if let Err(error) = self.nodes.leave().await {
+            tracing::warn!(%error, "others take over what this node did only after a while");
+        }
         self.core.close().await;
     }
+}
+
+/// Opens what everything is kept in: a data folder, or the databases of a fleet.
+async fn open(settings: &Settings) -> Result<(Folder, Core)> {
+    match &settings.fleet {
+        None => {
+            let folder = Folder::open(&settings.data)?;
+            let core = Core::open(&folder, settings).await?;
+            Ok((folder, core))
+        }
+        Some(fleet) => {
+            let folder = Folder::open_for_node(&settings.data)?;
+            Ok((folder, Core::join(fleet, settings).await?))
+        }
+    }
+}
+
+fn nodes(settings: &Settings, core: &Core, endpoints: &[Endpoint]) -> Nodes {
+    let name = settings.fleet.as_ref().map_or_else(system::host_name, |it| it.node_name.clone());
+    Nodes::new(core.engine.clone(), settings.fleet.is_some(), name, endpoints.to_vec())
 }
 
 fn admin_limits(settings: &Settings) -> lazuli_http::Limits {
@@ -151,14 +187,19 @@ fn admin_limits(settings: &Settings) -> lazuli_http::Limits {
 
 /// Starts what runs beside the requests.
 fn start_beside(settings: &Settings, core: &Core, running: &Running) -> Vec<JoinHandle<()>> {
-    let (blobs, folder) = (core.blobs.clone(), core.folder.clone());
-    let keeper = Keeper { blobs, folder, removed: running.removed.clone() };
+    let (blobs, home) = (core.blobs.clone(), core.blocks.clone());
+    let keeper = Keeper { blobs, home, removed: running.removed.clone() };
+    let (host, accounts) = (core.host.clone(), running.accounts.clone());
+    let follower = Follower { host, accounts, nodes: running.nodes.clone() };
     let mut beside = vec![
         keeper.start(settings.blob_collect_interval),
-        floors::start(core.host.clone(), core.folder.clone()),
         sampler::start(running.history.clone()),
         health::watch(running.host.clone()),
     ];
+    beside.extend(follower.start());
+    if let Some(folder) = core.blocks.folder() {
+        beside.push(floors::start(core.host.clone(), folder.clone()));
+    }
     if settings.balance.automatic {
         beside.push(running.balancer.clone().start());
     }

@@ -62,6 +62,13 @@ fn close(path: &Path, mode: u32) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(mode & !OTHERS & 0o7777))
 }
 
+/// What the machine is called.
+pub(crate) fn host_name() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let is_plain = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_plain { name } else { "node".to_owned() }
+}
+
 /// Lets the process have as many files and connections open as the system allows it at most.
 pub(crate) fn raise_descriptors() {
     let limit = getrlimit(Resource::Nofile);

@@ -14,6 +14,11 @@ pub(crate) fn load(settings: &Settings, folder: &Folder) -> Result<Option<Tls>> 
     if settings.fronts.iter().all(|front| front.listening.tls == TlsMode::Off) {
         return Ok(None);
     }
+    if settings.fleet.is_some() && settings.tls_files.is_none() {
+        let message = "the nodes of a fleet show one certificate, so none is made here";
+        return Err(Failure::new("no-certificate", message)
+            .hint("give all nodes the same tls-cert and tls-key, or set tls to off"));
+    }
     load_files(settings.tls_files.as_ref(), settings.host, folder).map(Some)
 }
 

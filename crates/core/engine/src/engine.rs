@@ -135,7 +135,8 @@ impl Engine {
         let shard = self.shard(placed.shard)?;
         let partition = shard.partition(placed.partition);
         let now = self.env.clock.uptime();
-        partition.charge(container.policies.throughput, transaction.cost(), now)?;
+        let throughput = container.policies.throughput.map(|rate| self.share(rate));
+        partition.charge(throughput, transaction.cost(), now)?;
         let routed = Routed { epoch: placed.epoch, records_changes: container.policies.changes };
         let (job, answer) = TypedJob::pair(transaction, routed);
         submit(&shard, &partition, job)?;
@@ -200,7 +201,8 @@ impl Engine {
             let policies = &self.router.container(*container).await?.policies;
             records_changes |= policies.changes;
             let partition = shard.partition(placed.partition);
-            partition.charge(policies.throughput, transaction.cost(), now)?;
+            let throughput = policies.throughput.map(|rate| self.share(rate));
+            partition.charge(throughput, transaction.cost(), now)?;
             asked.push((partition, route));
         }
         let routed = Routed { epoch: Epoch::FIRST, records_changes };
@@ -291,6 +293,7 @@ impl Engine {
         let mut view = self.view_at(container, &placed, reads).await?;
         let partition = self.shard(placed.shard)?.partition(placed.partition);
         let throughput = self.router.container(container).await?.policies.throughput;
+        let throughput = throughput.map(|rate| self.share(rate));
         let now = self.env.clock.uptime();
         partition.charge(throughput, cost, now)?;
         partition.count_read(route);

@@ -17,7 +17,7 @@ use std::time::Duration;
 use lazuli_env::{Env, Id};
 use lazuli_shardmap::MapReason;
 use lazuli_shardmap::catalog::{Catalog, Lease, Work};
-use lazuli_store::Result;
+use lazuli_store::{Error, Result};
 
 use crate::engine::Engine;
 use crate::settings::Settings;
@@ -29,6 +29,9 @@ pub const TRUSTED_BEATS: u32 = 3;
 pub const STOPPED_BEATS: u32 = 5;
 /// After so many intervals without a new heartbeat others remove the node's row.
 const REMOVED_BEATS: u32 = 30;
+/// For so many intervals after its last heartbeat an engine names blocks that it has written. Others take blocks without
+/// names away once the node's row is gone, which is far later.
+const NAMING_BEATS: u32 = 15;
 
 /// Who else may do background work on the same stores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,6 +58,12 @@ struct State {
     held: BTreeMap<Work, Lease>,
     /// The last heartbeat seen of each other node, and since when it has not changed.
     others: BTreeMap<Id, (u64, Duration)>,
+    /// Whether this engine is about to stop and takes no leases any more.
+    is_leaving: bool,
+    /// Whether it has stopped: it writes no heartbeats either.
+    is_gone: bool,
+    /// How often others have taken this node for gone, though it was only silent.
+    removals: u64,
 }
 
 impl Leases {
@@ -79,15 +88,39 @@ impl Leases {
         (now < began + self.heartbeat * TRUSTED_BEATS).then(|| state.held.get(&work).copied())?
     }
 
+    fn alive_count(&self, now: Duration) -> u32 {
+        let state = self.state();
+        let is_alive = |since: Duration| now < since + self.heartbeat * STOPPED_BEATS;
+        let others = state.others.values().filter(|(_, since)| is_alive(*since)).count();
+        u32::try_from(others + 1).unwrap_or(u32::MAX)
+    }
+
+    /// The nodes that beat, this one among them.
+    fn alive(&self, now: Duration) -> BTreeSet<Id> {
+        let state = self.state();
+        let is_alive = |since: Duration| now < since + self.heartbeat * STOPPED_BEATS;
+        let others = state.others.iter().filter(|(_, (_, since))| is_alive(*since));
+        others.map(|(node, _)| *node).chain([self.node]).collect()
+    }
+
     /// Writes a heartbeat and notes what other nodes did since the last one. Then takes every lease of `wanted` that is free.
     async fn renew(&self, catalog: &Catalog, wanted: &[Work], env: &Env) -> Result<()> {
         let began = env.clock.uptime();
-        let last = self.state().beat;
+        let last = {
+            let state = self.state();
+            if state.is_gone {
+                return Ok(());
+            }
+            state.beat
+        };
         match last {
             Some((beat, _)) => match catalog.beat(self.node, beat + 1).await {
                 Err(error) if error.is(MapReason::NodeRemoved) => {
                     // Others have taken what this node held. It starts again with nothing.
-                    *self.state() = State::default();
+                    let mut state = self.state();
+                    let State { is_leaving, is_gone, removals, .. } = *state;
+                    let removals = removals + 1;
+                    *state = State { is_leaving, is_gone, removals, ..State::default() };
                     return Err(error);
                 }
                 outcome => outcome?,
@@ -105,6 +138,7 @@ impl Leases {
                 .collect();
             state.observe(&nodes, self.node, self.heartbeat, env.clock.uptime())
         };
+        let wanted = if self.state().is_leaving { &[] } else { wanted };
         for work in wanted {
             let seen = leases.iter().find(|lease| lease.work == *work);
             let is_free = seen.and_then(Lease::holder).is_none_or(|holder| stopped.is(holder));
@@ -118,9 +152,23 @@ impl Leases {
         Ok(())
     }
 
-    /// Gives all leases up, so that other nodes need not wait.
+    /// Gives all leases up and takes none any more, so that other nodes need not wait. The node goes on beating.
+    async fn leave(&self, catalog: &Catalog) -> Result<()> {
+        let held = {
+            let mut state = self.state();
+            state.is_leaving = true;
+            std::mem::take(&mut state.held)
+        };
+        for lease in held.values() {
+            catalog.release_lease(lease).await?;
+        }
+        Ok(())
+    }
+
+    /// Gives all leases up, and the node with them.
     async fn release(&self, catalog: &Catalog) -> Result<()> {
-        let held = std::mem::take(&mut *self.state());
+        let gone = State { is_gone: true, ..State::default() };
+        let held = std::mem::replace(&mut *self.state(), gone);
         for lease in held.held.values() {
             catalog.release_lease(lease).await?;
         }
@@ -178,6 +226,47 @@ impl Engine {
         self.leases.may(work, self.env.clock.uptime())
     }
 
+    /// Which run of a process this is, among those that share the catalog.
+    pub fn node(&self) -> Id {
+        self.leases.node
+    }
+
+    /// The nodes whose heartbeats this engine has seen lately, itself among them.
+    pub fn nodes_alive(&self) -> BTreeSet<Id> {
+        self.leases.alive(self.env.clock.uptime())
+    }
+
+    /// How often others have taken this node for gone since it began, though it was only silent.
+    pub fn removals(&self) -> u64 {
+        self.leases.state().removals
+    }
+
+    /// Refuses to name blocks that this engine has written if others may take it for gone. To be asked within the
+    /// transaction that names them: a store that several processes share ends transactions that pause.
+    pub fn may_name(&self) -> Result<()> {
+        if self.settings.leasing == Leasing::Alone {
+            return Ok(());
+        }
+        let began = self.leases.state().beat.map(|(_, began)| began);
+        let until = |began| began + self.settings.heartbeat * NAMING_BEATS;
+        match began {
+            Some(began) if self.env.clock.uptime() < until(began) => Ok(()),
+            _ => {
+                let message = "this node has written no heartbeat for a while";
+                Err(Error::unavailable("node-silent", message))
+            }
+        }
+    }
+
+    /// What this engine may take of a rate that all nodes together have.
+    pub fn share(&self, per_second: u32) -> u32 {
+        let nodes = match self.settings.leasing {
+            Leasing::Alone => 1,
+            Leasing::Shared => self.leases.alive_count(self.env.clock.uptime()),
+        };
+        (per_second / nodes.max(1)).max(1)
+    }
+
     /// The shards whose background work this engine does.
     pub(crate) fn shards_to_tend(&self) -> Vec<Arc<LiveShard>> {
         let mut shards = self.shards.all();
@@ -192,8 +281,16 @@ impl Engine {
         }
         let of_shards = self.shards.all().into_iter().map(|shard| Work::Shard(shard.id));
         let wanted: Vec<Work> =
-            [Work::Jobs, Work::Moves, Work::Reconcile].into_iter().chain(of_shards).collect();
+            [Work::Jobs, Work::Moves, Work::Reconcile, Work::Collect, Work::Balance]
+                .into_iter()
+                .chain(of_shards)
+                .collect();
         self.leases.renew(self.manager.catalog(), &wanted, &self.env).await
+    }
+
+    /// Gives this engine's leases up for good, while it goes on answering requests.
+    pub async fn leave_leases(&self) -> Result<()> {
+        self.leases.leave(self.manager.catalog()).await
     }
 
     /// Gives this engine's leases up before it stops, so that other nodes take them at once.

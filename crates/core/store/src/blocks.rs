@@ -89,6 +89,12 @@ pub trait Blocks: Send + Sync {
     /// that says that it is another one, or another shardlet's, stays.
     fn remove_of<'a>(&'a self, owner: &'a Owner, id: BlockId) -> BoxFuture<'a, Result<()>>;
 
+    /// Whether rows may still name a file that this process has written. Not so once others may have taken the process for
+    /// gone, and its unnamed files with it.
+    fn may_be_named(&self, _id: BlockId) -> bool {
+        true
+    }
+
     /// The finished files behind the one given, by id.
     fn list(&self, after: Option<BlockId>, most: usize) -> BoxFuture<'_, Result<Vec<FoundFile>>>;
 }

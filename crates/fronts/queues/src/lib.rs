@@ -108,7 +108,7 @@ impl StorageService for Front {
         request: &mut Request,
     ) -> Result<Response> {
         if let Some(queue) = operation.throttled_queue() {
-            self.throttle.admit(call, queue)?;
+            self.throttle.admit(call, queue, self.queues.engine())?;
         }
         let body = request.take_body().collect(self.limits.body_bytes_max).await?;
         match operation {

@@ -38,13 +38,13 @@ pub(crate) async fn get(
     let hidden_ms = hidden_seconds * SECOND_MS;
     let received = front.queues.receive(call.account(), queue, most, hidden_ms).await;
     let received = received.map_err(from_core)?;
-    front.throttle.spend(call, queue, received.len());
+    front.throttle.spend(call, queue, received.len(), front.queues.engine());
     response::received(&received)
 }
 
 pub(crate) async fn peek(front: &Front, call: &Call, queue: &str, most: usize) -> Result<Response> {
     let seen = front.queues.peek(call.account(), queue, most).await.map_err(from_core)?;
-    front.throttle.spend(call, queue, seen.len());
+    front.throttle.spend(call, queue, seen.len(), front.queues.engine());
     response::peeked(&seen)
 }
 

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use lazuli_azure::storage_error::CommonCode;
+use lazuli_engine::Engine;
 
 use crate::Call;
 use crate::error::{Fault, Result};
@@ -19,7 +20,7 @@ const SECOND_MS: f64 = 1000.0;
 #[derive(Default)]
 pub(crate) struct Throttle {
     /// Without it nothing is counted.
-    per_second: Option<f64>,
+    per_second: Option<u32>,
     queues: Mutex<HashMap<(String, String), Budget>>,
 }
 
@@ -29,24 +30,30 @@ struct Budget {
     updated_ms: u64,
 }
 
+/// The part of a queue's messages that this process lets in, where several share the queues.
+fn share_of(engine: &Engine) -> impl Fn(u32) -> u32 {
+    |per_second| engine.share(per_second)
+}
+
 impl Throttle {
     pub(crate) fn new(per_second: Option<u32>) -> Self {
-        let per_second = per_second.map(|number| f64::from(number.max(1)));
+        let per_second = per_second.map(|number| number.max(1));
         Self { per_second, ..Self::default() }
     }
 
     /// Lets a request to a queue's messages in, as the first message of it, or says when to come again.
-    pub(crate) fn admit(&self, call: &Call, queue: &str) -> Result<()> {
-        match self.take(call.account(), queue, 1, call.received_ms) {
+    pub(crate) fn admit(&self, call: &Call, queue: &str, engine: &Engine) -> Result<()> {
+        match self.take(call.account(), queue, 1, call.received_ms, share_of(engine)) {
             Ok(()) => Ok(()),
             Err(after) => Err(Fault::new(CommonCode::ServerBusy).retry_after(after)),
         }
     }
 
     /// Counts the messages of an answer, the first of which is counted already.
-    pub(crate) fn spend(&self, call: &Call, queue: &str, messages: usize) {
+    pub(crate) fn spend(&self, call: &Call, queue: &str, messages: usize, engine: &Engine) {
+        let (more, share) = (messages.saturating_sub(1), share_of(engine));
         // The request was let in: what is missing is missing for the next one.
-        let _ = self.take(call.account(), queue, messages.saturating_sub(1), call.received_ms);
+        let _ = self.take(call.account(), queue, more, call.received_ms, share);
     }
 
     fn take(
@@ -55,8 +62,9 @@ impl Throttle {
         queue: &str,
         messages: usize,
         now_ms: u64,
+        share: impl Fn(u32) -> u32,
     ) -> std::result::Result<(), Duration> {
-        let Some(per_second) = self.per_second else { return Ok(()) };
+        let Some(per_second) = self.per_second.map(share).map(f64::from) else { return Ok(()) };
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         if queues.len() >= QUEUES_MAX {
             queues.retain(|_, budget| now_ms.saturating_sub(budget.updated_ms) < SECOND_MS as u64);
@@ -85,7 +93,7 @@ mod tests {
     #[test]
     fn a_queue_gives_what_it_promises_over_time() {
         let throttle = Throttle::new(Some(100));
-        let take = |queue, ms| throttle.take("dev", queue, 1, ms).is_ok();
+        let take = |queue, ms| throttle.take("dev", queue, 1, ms, |all| all).is_ok();
         let let_in = (0..10_000).filter(|ms| take("orders", *ms)).count();
         assert!((1_050..=1_150).contains(&let_in), "10 s at 100 and a burst: {let_in}");
         assert!(take("others", 10_000), "each queue by itself");
@@ -94,21 +102,22 @@ mod tests {
     #[test]
     fn what_was_overdrawn_is_paid_off_first() {
         let throttle = Throttle::new(Some(10));
-        assert!(throttle.take("dev", "orders", 32, 0).is_ok());
-        let wait = throttle.take("dev", "orders", 1, 0).unwrap_err();
+        let take = |messages, ms| throttle.take("dev", "orders", messages, ms, |all| all);
+        assert!(take(32, 0).is_ok());
+        let wait = take(1, 0).unwrap_err();
         assert!(wait > Duration::from_secs(2) && wait < Duration::from_secs(3), "{wait:?}");
-        assert!(throttle.take("dev", "orders", 1, 2_300).is_ok());
+        assert!(take(1, 2_300).is_ok());
     }
 
     #[test]
     fn memory_is_bounded_and_nothing_is_counted_without_a_limit() {
         let throttle = Throttle::new(Some(10));
         for queue in 0..QUEUES_MAX + 10 {
-            assert!(throttle.take("dev", &queue.to_string(), 1, 0).is_ok());
+            assert!(throttle.take("dev", &queue.to_string(), 1, 0, |all| all).is_ok());
         }
         assert!(throttle.queues.lock().unwrap().len() <= QUEUES_MAX);
         let none = Throttle::new(None);
-        assert!((0..10_000).all(|_| none.take("dev", "orders", 1, 0).is_ok()));
+        assert!((0..10_000).all(|_| none.take("dev", "orders", 1, 0, |all| all).is_ok()));
         assert!(none.queues.lock().unwrap().is_empty());
     }
 }

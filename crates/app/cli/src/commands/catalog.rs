@@ -1,6 +1,6 @@
-//! `lazuli catalog rebuild`: rebuilds a lost catalog from the shards.
+//! `lazuli catalog …`: rebuilds a lost catalog from the shards, moves one into a database.
 
-use lazuli_server::rebuild;
+use lazuli_server::{catalog_move, rebuild};
 use serde_json::Value;
 
 use crate::args::{CatalogCommand, Target};
@@ -10,9 +10,24 @@ use lazuli_console::output::{self, cell, rows};
 use lazuli_console::{Failure, Result};
 
 pub(crate) fn run(command: CatalogCommand) -> Result<()> {
-    let CatalogCommand::Rebuild { accept, target } = command;
-    let found = rebuild::offline(&client::settings(&target)?, accept).told()?;
-    print(&found, &target, accept);
+    match command {
+        CatalogCommand::Rebuild { accept, target } => rebuild(accept, &target),
+        CatalogCommand::Move { to, target } => move_to(&to, &target),
+    }
+}
+
+fn move_to(to: &str, target: &Target) -> Result<()> {
+    let moved = catalog_move::offline(&client::settings(target)?, to).told()?;
+    output::changed(target.json, &moved, || {
+        let [rows, shards, old] = ["rows", "shards", "old"].map(|field| cell(&moved[field]));
+        format!("moved the catalog of {shards} shards, {rows} rows; the old one is in {old}")
+    });
+    Ok(())
+}
+
+fn rebuild(accept: bool, target: &Target) -> Result<()> {
+    let found = rebuild::offline(&client::settings(target)?, accept).told()?;
+    print(&found, target, accept);
     match found["differences_left"].as_u64().unwrap_or(0) {
         0 => Ok(()),
         left => Err(Failure::failed(format!("{left} differences are left: see `lazuli fsck`"))),

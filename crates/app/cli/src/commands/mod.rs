@@ -10,6 +10,7 @@ mod config;
 mod fsck;
 mod job;
 mod map;
+mod node;
 mod partition;
 mod rebalance;
 mod serve;
@@ -27,6 +28,7 @@ pub(crate) fn run(command: Command) -> Result<()> {
         Command::Serve { settings } => serve::run(settings),
         Command::Config { settings, json } => config::run(settings, json),
         Command::Status(target) => status::run(&target),
+        Command::Node(command) => node::run(command),
         Command::Shard(command) => shard::run(command),
         Command::Map(command) => map::run(command),
         Command::Partition(command) => partition::run(command),

@@ -12,7 +12,9 @@ use lazuli_console::{Failure, Result};
 pub(crate) fn run(command: ShardCommand) -> Result<()> {
     match command {
         ShardCommand::List(target) => list(&target),
-        ShardCommand::Add { name, region, labels, target } => add(&name, &region, &labels, &target),
+        ShardCommand::Add { name, at, region, labels, target } => {
+            add(&name, at.as_deref(), &region, &labels, &target)
+        }
         ShardCommand::Repair { name, accept: true, target, .. } => accept(&name, &target),
         ShardCommand::Repair { name, keep: Some(keep), target, .. } => repair(&name, keep, &target),
         ShardCommand::Repair { name, target, .. } => preview(&name, &target),
@@ -29,8 +31,15 @@ fn list(target: &Target) -> Result<()> {
     Ok(())
 }
 
-fn add(name: &str, region: &str, labels: &[String], target: &Target) -> Result<()> {
-    let body = json!({ "name": name, "region": region, "labels": parse_labels(labels)? });
+fn add(
+    name: &str,
+    at: Option<&str>,
+    region: &str,
+    labels: &[String],
+    target: &Target,
+) -> Result<()> {
+    let labels = parse_labels(labels)?;
+    let body = json!({ "name": name, "at": at, "region": region, "labels": labels });
     let answer = Client::find(target)?.post("/v1/shards", &body)?;
     output::changed(target.json, &answer, || {
         format!("added shard {} with id {}", cell(&answer["name"]), cell(&answer["id"]))

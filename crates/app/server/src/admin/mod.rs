@@ -156,9 +156,15 @@ impl Admin {
         let running = &*self.running;
         let value = match operation {
             Operation::Health => return Ok(health_page(running)),
+            Operation::Ready => return Ok(ready_page(running)),
             Operation::Metrics => return Ok(metrics(running).await),
             Operation::Status => status::status(running).await?,
             Operation::Overview => overview::overview(running).await?,
+            Operation::ListNodes => running.nodes.list().await?,
+            Operation::DrainNode => {
+                running.nodes.drain().await?;
+                running.nodes.list().await?
+            }
             Operation::ListShards => shards::list(running).await?,
             Operation::AddShard => shards::add(running, &body(request).await?).await?,
             Operation::RemoveShard { name } => shards::remove(running, &name).await?,
@@ -218,6 +224,14 @@ impl Admin {
 /// Whole seconds, and one more so that no client comes back too early.
 fn wait_seconds(wait: Duration) -> u64 {
     wait.as_secs() + 1
+}
+
+/// Whether a load balancer should send requests here. A shard that is away is away for all nodes, so it does not count.
+fn ready_page(running: &Running) -> Response {
+    match running.nodes.is_draining() {
+        false => Response::text(StatusCode::OK, "ready\n"),
+        true => Response::text(StatusCode::SERVICE_UNAVAILABLE, "draining\n"),
+    }
 }
 
 fn health_page(running: &Running) -> Response {

@@ -101,12 +101,13 @@ pub(super) async fn accept_blocks(running: &Running, body: &Value) -> Result<Val
     if body["accept"] != json!(true) {
         return Err(Refusal::bad_request("accept must be true"));
     }
-    let Some(doubt) = running.blocks.doubt() else {
+    let folders = running.host.folders().zip(running.blocks.folder());
+    let Some((doubt, (folders, blocks))) = running.blocks.doubt().zip(folders) else {
         let message = "the folder of block files is not in doubt";
         return Err(Error::precondition("not-in-doubt", message).into());
     };
     tracing::warn!(%doubt, "the folder of block files is taken as it is");
-    running.blocks.accept(&running.host.lineage).await?;
+    blocks.accept(&folders.lineage).await?;
     Ok(json!({ "accepted": true }))
 }
 

@@ -17,6 +17,10 @@ pub(super) enum Operation {
     Status,
     /// What is kept and what is asked for, summed up.
     Overview,
+    /// Whether this node takes requests.
+    Ready,
+    ListNodes,
+    DrainNode,
     ListShards,
     AddShard,
     RemoveShard {

@@ -51,9 +51,12 @@ pub(super) fn all() -> impl Iterator<Item = &'static Route> {
 
 const ROUTES: &[Route] = &[
     open("/healthz", "health", |_| Ok(Operation::Health)),
+    open("/readyz", "ready", |_| Ok(Operation::Ready)),
     open("/metrics", "metrics", |_| Ok(Operation::Metrics)),
     read("/v1/status", "status", |_| Ok(Operation::Status)),
     read("/v1/overview", "overview", |_| Ok(Operation::Overview)),
+    read("/v1/nodes", "list-nodes", |_| Ok(Operation::ListNodes)),
+    change("POST", "/v1/node/drain", "drain-node", |_| Ok(Operation::DrainNode)),
     read("/v1/shards", "list-shards", |_| Ok(Operation::ListShards)),
     change("POST", "/v1/shards", "add-shard", |_| Ok(Operation::AddShard))
         .recording(&["name", "region", "labels"]),
@@ -438,9 +441,9 @@ mod tests {
     }
 
     #[test]
-    fn only_health_and_metrics_need_no_token() {
+    fn only_health_readiness_and_metrics_need_no_token() {
         let open = all().filter(|route| route.access == Access::Open);
         let names: Vec<&str> = open.map(|route| route.name).collect();
-        assert_eq!(names, ["health", "metrics"]);
+        assert_eq!(names, ["health", "ready", "metrics"]);
     }
 }

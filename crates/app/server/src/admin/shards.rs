@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use lazuli_shardmap::manager::NewShard;
 use lazuli_shardmap::{Shard, drained};
-use lazuli_store::Store;
+use lazuli_store::Error;
 use serde_json::{Value, json};
 
 use super::refusal::{Refusal, Result};
 use super::repairs;
+use crate::fleet::FOLLOWED_WITHIN;
 use crate::running::Running;
 
 /// The region of a shard that names none.
@@ -24,15 +25,19 @@ pub(super) async fn list(running: &Running) -> Result<Value> {
     Ok(json!({ "shards": shown }))
 }
 
-/// `{"name": …, "region": …, "labels": {…}}` to a new empty shard.
+/// `{"name": …, "at": …, "region": …, "labels": {…}}` to a new empty shard: in a folder, or at the address of a database.
 pub(super) async fn add(running: &Running, body: &Value) -> Result<Value> {
     let shard = parse(body)?;
     if find(running, &shard.name).await.is_err() {
-        running.host.check_name(&shard.name)?;
+        running.host.check_new(&shard.name, &shard.location)?;
     }
     let shard = running.manager().add_shard(&shard).await?;
     running.host.open(&shard).await?;
     tracing::info!(shard = shard.name, "added a shard");
+    if running.nodes.is_fleet() {
+        // So that whoever goes on with another node finds the shard in use there.
+        tokio::time::sleep(FOLLOWED_WITHIN).await;
+    }
     show(running, &shard).await
 }
 
@@ -41,7 +46,7 @@ pub(super) async fn remove(running: &Running, name: &str) -> Result<Value> {
     running.host.announce_removal(&shard)?;
     running.manager().remove_shard(shard.id, shard.version).await?;
     drained::set(running.catalog(), shard.id, false).await?;
-    running.host.retire(&shard)?;
+    running.host.retire(&shard).await?;
     running.host.forget(shard.id).await?;
     tracing::info!(shard = shard.name, "removed a shard");
     Ok(json!({ "id": shard.id.0, "name": shard.name }))
@@ -84,8 +89,10 @@ pub(super) async fn find(running: &Running, name: &str) -> Result<Shard> {
 }
 
 async fn show(running: &Running, shard: &Shard) -> Result<Value> {
-    let down = running.host.why_down(shard.id);
-    let health = running.host.store(shard.id).map(|store| store.health());
+    let not_yet = || Error::unavailable("shard-down", "this node has not opened the shard yet");
+    let is_known = running.host.opened(shard.id).is_some();
+    let down = running.host.why_down(shard.id).or_else(|| (!is_known).then(not_yet));
+    let health = running.host.opened(shard.id).map(|opened| opened.store().health());
     let reason = health.as_ref().and_then(|health| health.reason());
     let is_drained = drained::list(running.catalog()).await?.contains(&shard.id);
     Ok(json!({
@@ -124,7 +131,11 @@ fn parse(body: &Value) -> Result<NewShard> {
         }
         _ => return Err(wrong("labels must be an object of at most 64 texts")),
     };
-    // The folder of a shard is called as the shard is.
-    let location = name.to_owned();
+    let location = match &body["at"] {
+        // The folder of an embedded shard is called as the shard is.
+        Value::Null => name.to_owned(),
+        Value::String(address) if address.contains("://") => address.clone(),
+        _ => return Err(wrong("at must be the address of a database: postgres://…")),
+    };
     Ok(NewShard { name: name.to_owned(), location, region: region.to_owned(), labels })
 }

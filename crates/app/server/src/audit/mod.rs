@@ -4,23 +4,47 @@
 //! stands in a line is chosen by the table of routes: names and numbers, never a key, a token, or what users stored.
 
 mod files;
+mod rows;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use lazuli_azure::auth::sas::without_signature;
+use lazuli_shardmap::catalog::Catalog;
 use serde_json::{Map, Value, json};
 
 use crate::failure::Result;
 use files::Files;
+use rows::Rows;
 
 /// The longest text of a line that comes from outside; longer ones are cut.
 const TEXT_BYTES_MAX: usize = 1024;
 /// The most fields of a request that one line shows.
 const FIELDS_MAX: usize = 32;
 
-pub(crate) struct Audit(Arc<Mutex<Files>>);
+pub(crate) struct Audit(Log);
+
+/// Where the lines are.
+#[derive(Clone)]
+enum Log {
+    /// In the data folder.
+    Files(Arc<Mutex<Files>>),
+    /// In the catalog, for all nodes of a fleet.
+    Rows(Arc<Rows>),
+}
+
+impl Log {
+    async fn append(&self, number: Option<u64>, line: Map<String, Value>) -> Result<u64> {
+        match self {
+            Self::Files(files) => {
+                let files = files.clone();
+                blocking(move || lock(&files).append(number, line)).await
+            }
+            Self::Rows(rows) => Ok(rows.append(number, line).await?),
+        }
+    }
+}
 
 /// By which way a change was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +86,12 @@ pub(crate) struct Ended<'a> {
 impl Audit {
     /// The log of a data folder.
     pub(crate) fn open(data: &Path) -> Result<Self> {
-        Ok(Self(Arc::new(Mutex::new(Files::open(&data.join("audit"))?))))
+        Ok(Self(Log::Files(Arc::new(Mutex::new(Files::open(&data.join("audit"))?)))))
+    }
+
+    /// The log of a fleet, as one of its nodes writes it.
+    pub(crate) fn of_fleet(catalog: Arc<Catalog>, node: String) -> Self {
+        Self(Log::Rows(Arc::new(Rows::new(catalog, node))))
     }
 
     /// Writes a change down. It may be made once this has returned.
@@ -82,18 +111,22 @@ impl Audit {
             (cut(&name), value)
         });
         line.insert("parameters".to_owned(), Value::Object(shown.collect()));
-        let (files, mut first) = (self.0.clone(), line.clone());
+        let mut first = line.clone();
         first.insert("outcome".to_owned(), json!("begun"));
-        let number = blocking(move || lock(&files).append(None, first)).await?;
-        let (files, began) = (self.0.clone(), Instant::now());
-        Ok(Begun { files, number, line: Some(line), began })
+        let number = self.0.append(None, first).await?;
+        Ok(Begun { log: self.0.clone(), number, line: Some(line), began: Instant::now() })
     }
 
     /// A page of changes, the newest first, each as it ended: those with numbers below `before`. `next` is the `before` of
     /// the next page.
     pub(crate) async fn page(&self, before: Option<u64>, most: usize) -> Result<Value> {
-        let files = self.0.clone();
-        let (changes, more) = blocking(move || lock(&files).newest(before, most)).await?;
+        let (changes, more) = match &self.0 {
+            Log::Files(files) => {
+                let files = files.clone();
+                blocking(move || lock(&files).newest(before, most)).await?
+            }
+            Log::Rows(rows) => rows.newest(before, most).await?,
+        };
         let next = changes.last().filter(|_| more).map(|change| change["number"].clone());
         Ok(json!({ "changes": changes, "next": next }))
     }
@@ -102,7 +135,7 @@ impl Audit {
 /// A logged change that has not ended. If it is dropped before its end it is logged as abandoned: the client has
 /// disconnected, or the request has timed out.
 pub(crate) struct Begun {
-    files: Arc<Mutex<Files>>,
+    log: Log,
     number: u64,
     line: Option<Map<String, Value>>,
     began: Instant,
@@ -119,9 +152,8 @@ impl Begun {
         let Some(mut line) = self.last_line(outcome) else { return };
         line.insert("status".to_owned(), json!(ended.status));
         line.insert("code".to_owned(), json!(ended.code));
-        let (files, number) = (self.files.clone(), self.number);
-        let written = blocking(move || lock(&files).append(Some(number), line)).await;
-        if let Err(error) = written {
+        let number = self.number;
+        if let Err(error) = self.log.append(Some(number), line).await {
             tracing::error!(number, %error, "the end of a change is not in the audit log");
         }
     }
@@ -138,9 +170,20 @@ impl Begun {
 impl Drop for Begun {
     fn drop(&mut self) {
         let Some(line) = self.last_line("abandoned") else { return };
-        if let Err(error) = lock(&self.files).append(Some(self.number), line) {
-            let number = self.number;
-            tracing::error!(number, %error, "the end of a change is not in the audit log");
+        let number = self.number;
+        let note = move |written: Result<u64>| {
+            if let Err(error) = written {
+                tracing::error!(number, %error, "the end of a change is not in the audit log");
+            }
+        };
+        match &self.log {
+            Log::Files(files) => note(lock(files).append(Some(number), line)),
+            Log::Rows(rows) => {
+                let rows = rows.clone();
+                tokio::spawn(async move {
+                    note(rows.append(Some(number), line).await.map_err(Into::into));
+                });
+            }
         }
     }
 }
@@ -211,6 +254,37 @@ mod tests {
         assert_eq!(first["parameters"], json!({ "region": "x" }));
         let again = audit.begin(change("fsck", json!({}))).await.unwrap();
         assert_eq!(again.number, 5);
+    }
+
+    #[tokio::test]
+    async fn the_changes_of_all_nodes_are_listed_by_each_of_them() {
+        let store = Arc::new(lazuli_store::mem::MemStore::new());
+        let catalog = Catalog::init(store, lazuli_env::real::env()).await.unwrap();
+        let catalog = Arc::new(catalog);
+        let (one, other) = (
+            Audit::of_fleet(catalog.clone(), "one".to_owned()),
+            Audit::of_fleet(catalog, "other".to_owned()),
+        );
+        let begun = one.begin(change("add-shard", json!({}))).await.unwrap();
+        let (left, right) = tokio::join!(
+            other.begin(change("fsck", json!({}))),
+            one.begin(change("drain-shard", json!({}))),
+        );
+        begun.end(Ended { status: 200, code: None }).await;
+        left.unwrap().end(Ended { status: 503, code: None }).await;
+        std::mem::forget(right.unwrap());
+        let page = other.page(None, 2).await.unwrap();
+        let rest = one.page(page["next"].as_u64(), 2).await.unwrap();
+        let all = [page["changes"].as_array().unwrap(), rest["changes"].as_array().unwrap()];
+        let mut seen: Vec<_> = all.into_iter().flatten().collect();
+        assert_eq!(seen.iter().map(|it| &it["number"]).collect::<Vec<_>>(), [3, 2, 1]);
+        seen.sort_by_key(|it| it["operation"].to_string());
+        let shown = seen.iter().map(|it| (it["node"].as_str(), it["outcome"].as_str()));
+        assert_eq!(
+            shown.collect::<Vec<_>>(),
+            [("one", "done"), ("one", "begun"), ("other", "failed")]
+                .map(|(node, outcome)| (Some(node), Some(outcome)))
+        );
     }
 
     #[tokio::test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use lazuli_balance::{Action, Schedule};
 use lazuli_shardmap::PartitionId;
+use lazuli_shardmap::catalog::Work;
 use lazuli_store::{Error, Result};
 use tokio::sync::OwnedMutexGuard;
 use tokio::task::{JoinHandle, JoinSet};
@@ -24,6 +25,10 @@ const COUNT_WAIT: Duration = Duration::from_millis(200);
 impl Balancer {
     /// Begins to carry out plans until there is nothing left to do. Fails with `Exists` if that is under way already.
     pub(crate) fn begin(self: &Arc<Self>) -> Result<()> {
+        if !self.engine.may(Work::Balance) {
+            let message = "another node of the fleet balances: `lazuli node list` says which";
+            return Err(Error::precondition("not-balancing", message));
+        }
         let busy = |_| Error::exists("balancing", "plans are being carried out already");
         let turn = self.turn.clone().try_lock_owned().map_err(busy)?;
         self.enter(Asked::ByHand);
@@ -44,7 +49,7 @@ impl Balancer {
                 tokio::time::sleep(self.settings.interval).await;
                 // A run by command is in progress.
                 let Ok(turn) = self.turn.clone().try_lock_owned() else { continue };
-                if self.is_open() {
+                if self.is_open() && self.engine.may(Work::Balance) {
                     self.enter(Asked::ByItself);
                     self.run(turn, 1).await;
                 }

@@ -5,6 +5,7 @@
 
 mod balance;
 mod doc;
+mod fleet;
 mod nearest;
 mod print;
 mod sources;
@@ -18,6 +19,7 @@ use std::time::Duration;
 
 pub use balance::Balance;
 pub use doc::page;
+pub use fleet::Fleet;
 pub use print::{json, lines};
 pub use sources::{FILE_DEFAULT, Origin, Sources, Texts};
 pub use table::{Row, TABLE};
@@ -37,6 +39,8 @@ use crate::secret::Secret;
 #[derive(Debug)]
 pub struct Settings {
     pub data: PathBuf,
+    /// The fleet that this node joins; none if it is alone.
+    pub fleet: Option<Fleet>,
     pub host: IpAddr,
     /// What each front is told, in the order of [`FRONTS`].
     pub fronts: Vec<FrontSettings>,
@@ -162,11 +166,18 @@ impl fmt::Display for Wrong {
 impl std::error::Error for Wrong {}
 
 impl Settings {
+    /// How long a request to any front may take.
+    pub(crate) fn longest_request(&self) -> Duration {
+        let each = self.fronts.iter().map(|front| front.listening.http.request_timeout);
+        each.max().unwrap_or(self.listening.http.request_timeout)
+    }
+
     /// Reads all settings, or says what is wrong with the first one that cannot be read.
     pub fn read(texts: &Texts) -> Result<Self> {
         let one = Reader(texts);
         Ok(Self {
             data: one.path("data"),
+            fleet: fleet::fleet(&one)?,
             host: one.need("host", value::host)?,
             fronts: FRONTS.iter().map(|front| of_front(&one, front)).collect::<Result<_>>()?,
             admin_port: one.need("admin-port", value::port)?,

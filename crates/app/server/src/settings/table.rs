@@ -41,9 +41,9 @@ pub fn variable(name: &str) -> String {
 /// What the names of all our environment variables start with.
 pub const VARIABLE_PREFIX: &str = "LAZULI_";
 
-/// Variables that commands read and that are no settings of the server: where the settings file is, and where a
-/// running server's admin API is.
-pub const OTHER_VARIABLES: &[&str] = &["LAZULI_CONFIG", "LAZULI_ADMIN"];
+/// Variables that are no settings of the server: where the settings file is, where a running server's admin API is, and
+/// one in which addresses of databases may say that the password is (`password_env=LAZULI_DATABASE_PASSWORD`).
+pub const OTHER_VARIABLES: &[&str] = &["LAZULI_CONFIG", "LAZULI_ADMIN", "LAZULI_DATABASE_PASSWORD"];
 
 pub(crate) const fn row(
     name: &'static str,
@@ -82,6 +82,19 @@ pub static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| {
 
 const ROWS: &[Row] = &[
     row("data", "DIR", Some("./lazuli-data"), "The data folder"),
+    row(
+        "catalog",
+        "postgres://…",
+        None,
+        "Join the fleet with this catalog, a PostgreSQL database; without it all is in data",
+    ),
+    row(
+        "blocks",
+        "postgres://…",
+        None,
+        "Where a fleet keeps large blobs; without it beside its catalog",
+    ),
+    row("node-name", "NAME", None, "What this node of a fleet is called; without it as its host"),
     row("host", "ADDRESS", Some("127.0.0.1"), "The address that the fronts listen on"),
     row(
         "admin-port",

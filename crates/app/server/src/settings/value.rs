@@ -8,6 +8,9 @@ use lazuli_net::AddressRange;
 
 pub(super) type Parsed<T> = Result<T, String>;
 
+/// The longest name of a node.
+const NAME_CHARS_MAX: usize = 63;
+
 pub(super) fn host(text: &str) -> Parsed<IpAddr> {
     if text == "localhost" {
         return Ok(IpAddr::V4(Ipv4Addr::LOCALHOST));
@@ -39,6 +42,13 @@ pub(super) fn names(text: &str) -> Parsed<Vec<String>> {
     let names: Vec<_> = text.split(',').map(|name| name.trim().to_owned()).collect();
     let all = names.iter().all(|name| !name.is_empty());
     all.then_some(names).ok_or_else(|| "names of accounts with commas between them".to_owned())
+}
+
+/// What a node or the like is called.
+pub(super) fn name(text: &str) -> Parsed<String> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic());
+    let is_name = is_plain && (1..=NAME_CHARS_MAX).contains(&text.len());
+    is_name.then(|| text.to_owned()).ok_or_else(|| "1 to 63 visible ASCII characters".to_owned())
 }
 
 pub(super) fn count(text: &str) -> Parsed<usize> {

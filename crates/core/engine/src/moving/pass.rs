@@ -5,7 +5,6 @@
 //! later record. So it does not matter how often a key changed, nor whether a pass is repeated after a crash.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,11 +16,15 @@ use lazuli_store::{Direction, Page, PageLimit, Reader, Reads, Result, Write};
 use super::mover::Mover;
 use crate::changes;
 use crate::item::{Item, ItemKey};
+use crate::join::join_all;
 use crate::stats::{Counts, Size};
 use crate::tx::{expiry_key, route_length};
 
 /// What one commit of a pass brings over at most.
 const PAGE: PageLimit = PageLimit { items: 1_024, bytes: 1024 * 1024 };
+
+/// Keys that are read at once. A store on a server is asked for all of them before it has answered the first.
+const KEYS_AT_ONCE: usize = 64;
 
 /// A pass that was made.
 pub(super) struct Pass {
@@ -83,30 +86,37 @@ impl Mover<'_> {
         let feeds = self.engine.router.container(self.moving.container).await?.policies.changes;
         let target = self.target.store.snapshot(&[], Reads::Several).await?;
         let (mut changed, mut writes) = (BTreeMap::new(), Vec::new());
-        let last = items.len() - 1;
-        for (n, (at, value)) in items.into_iter().enumerate() {
-            let change = changes::decode(&at, value)?;
-            self.progress.position = changes::position_of(&at);
-            // The space holds what was written in all partitions of the container that leave this shard.
-            if self.moving.routes.contains(change.key.route()) {
-                part.changes += 1;
-                if feeds {
-                    writes.extend(feed(&*source, &change).await?);
-                }
-                if let Entry::Vacant(unread) = changed.entry(change.key.bytes().clone()) {
-                    let new = source.get(unread.key()).await?;
-                    let old = target.get(unread.key()).await?;
-                    unread.insert(Changed { key: change.key, new, old });
-                }
-            }
-            self.engine.env.spawn.give_way();
-            if n < last && clock.uptime() > old_at {
+        let mut read = 0;
+        for chunk in items.chunks(KEYS_AT_ONCE) {
+            if read > 0 && clock.uptime() > old_at {
                 // The snapshots are getting old: the next part goes on with new ones.
-                part.is_last = false;
                 break;
             }
+            read += chunk.len();
+            let mut unread = BTreeMap::new();
+            for (at, value) in chunk {
+                let change = changes::decode(at, value.clone())?;
+                self.progress.position = changes::position_of(at);
+                // The space holds what was written in all partitions of the container that leave this shard.
+                if self.moving.routes.contains(change.key.route()) {
+                    part.changes += 1;
+                    if feeds {
+                        writes.extend(feed(&*source, &change).await?);
+                    }
+                    if !changed.contains_key(change.key.bytes()) {
+                        unread.insert(change.key.bytes().clone(), change.key);
+                    }
+                }
+            }
+            let keys: Vec<Bytes> = unread.keys().cloned().collect();
+            let news = get_all(&*source, &keys).await?;
+            let olds = get_all(&*target, &keys).await?;
+            for ((bytes, key), (new, old)) in unread.into_iter().zip(news.into_iter().zip(olds)) {
+                changed.insert(bytes, Changed { key, new, old });
+            }
+            self.engine.env.spawn.give_way();
         }
-        part.is_last &= !more;
+        part.is_last = !more && read == items.len();
         self.bring(changed, writes).await?;
         Ok(part)
     }
@@ -135,8 +145,12 @@ impl Mover<'_> {
             }
         }
         self.write(writes).await?;
-        for (key, Changed { new, .. }) in changed {
-            if self.target.store.get(&key).await? != new {
+        let keys: Vec<Bytes> = changed.keys().cloned().collect();
+        let mut expected = changed.into_values().map(|changed| changed.new);
+        for keys in keys.chunks(KEYS_AT_ONCE) {
+            let target = self.target.store.snapshot(&[], Reads::Several).await?;
+            let found = get_all(&*target, keys).await?;
+            if !found.into_iter().eq(expected.by_ref().take(keys.len())) {
                 let message = "what was brought over does not read back as it was written";
                 return Err(self.differs(message.into()).await);
             }
@@ -144,6 +158,12 @@ impl Mover<'_> {
         }
         Ok(())
     }
+}
+
+/// The values of some keys, in their order.
+async fn get_all(reader: &dyn Reader, keys: &[Bytes]) -> Result<Vec<Option<Bytes>>> {
+    let reads = keys.iter().map(|key| reader.get(key)).collect();
+    join_all(reads).await.into_iter().collect()
 }
 
 /// The record of a change in the container's change feed, which moves along.

@@ -147,3 +147,23 @@ async fn only_the_holder_of_the_lease_goes_on_with_moves() {
         assert_eq!(world.partition_of(&table, "a").await.shard, begun.target);
     }
 }
+
+#[tokio::test]
+async fn an_engine_that_leaves_gives_its_leases_up_and_goes_on_beating() {
+    let (world, first, second) = shared(Leasing::Shared).await;
+    second.renew_leases().await.unwrap();
+    first.leave_leases().await.unwrap();
+    beat(&world, &[&first, &second], 2 * HEARTBEAT).await;
+    assert_eq!((held(&first), held(&second)), (0, 4));
+    assert_eq!(second.nodes_alive(), [first.node(), second.node()].into());
+}
+
+#[tokio::test]
+async fn rates_are_shared_among_the_nodes_that_beat() {
+    let (world, first, second) = shared(Leasing::Shared).await;
+    assert_eq!(first.share(100), 100, "the other one has not come yet");
+    beat(&world, &[&first, &second], 2 * HEARTBEAT).await;
+    assert_eq!((first.share(100), second.share(100), first.share(1)), (50, 50, 1));
+    beat(&world, &[&second], STOPPED_AFTER).await;
+    assert_eq!(second.share(100), 100);
+}

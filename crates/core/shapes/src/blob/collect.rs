@@ -47,6 +47,7 @@ impl Blobs {
     /// Clears away what there is to clear away now. What is being read stays for a later call.
     pub async fn collect(&self) -> Result<Collected> {
         let mut total = Collected::default();
+        self.look_for_copies().await?;
         for directory in self.containers_of("blob-containers/").await? {
             total.add(self.collect_containers(&directory).await?);
         }
@@ -129,7 +130,9 @@ impl Blobs {
         ticket: u64,
     ) -> Result<Collected> {
         let now_ms = self.now_ms();
-        let is_read = || self.pins.is_read(&place.route, ticket);
+        let is_young =
+            self.grace_ms > 0 && item.version.millis().saturating_add(self.grace_ms) > now_ms;
+        let is_read = || is_young || self.pins.is_read(&place.route, ticket);
         let nothing = Ok(Collected::default());
         let mut files = 0;
         match Garbage::decode(item.payload)? {

@@ -1,8 +1,5 @@
 //! Copies from one blob to another of this server: at once, or in the background with a state that can be asked for.
 
-use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard};
-
 use lazuli_engine::{Error, Kind, Result, Transaction, Tx};
 
 use super::address::{BlobAddress, BlobPlace, Which, no_blob};
@@ -95,17 +92,17 @@ impl Blobs {
             },
         };
         // Before the copy becomes visible, so that the collector does not take it for one whose process has died.
-        self.copies.begin(&options.id);
+        self.begin_copy(&options.id).await?;
         let begun = self.commit(&place, begin, None).await;
         if begun.is_err() {
-            self.copies.end(&options.id);
+            self.end_copy(&options.id).await;
             return begun;
         }
         let (shape, source, target) = (self.clone(), source.clone(), target.clone());
         let task = async move {
             let id = options.id.clone();
             shape.go_on_copying(&source, seen, &target, options).await;
-            shape.copies.end(&id);
+            shape.end_copy(&id).await;
         };
         self.engine.env().spawn.spawn("copy a blob", Box::pin(task));
         begun
@@ -309,28 +306,5 @@ impl BlobRecord {
             }
             _ => Ok(()),
         }
-    }
-}
-
-#[derive(Default)]
-pub(super) struct Copies {
-    running: Mutex<BTreeSet<String>>,
-}
-
-impl Copies {
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.running.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    pub(super) fn begin(&self, id: &str) {
-        self.lock().insert(id.to_owned());
-    }
-
-    pub(super) fn end(&self, id: &str) {
-        self.lock().remove(id);
-    }
-
-    pub(super) fn is_running(&self, id: &str) -> bool {
-        self.lock().contains(id)
     }
 }

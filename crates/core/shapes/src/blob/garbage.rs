@@ -10,7 +10,7 @@ use lazuli_engine::{
 };
 
 use super::address::{BlobPlace, number_at};
-use super::copy::Copies;
+use super::copies::Copies;
 use super::limits::UNCOMMITTED_MAX_MS;
 use super::pieces::{decode_one, decode_row};
 use super::record::{BlobRecord, CopyStatus};

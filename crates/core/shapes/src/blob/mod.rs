@@ -11,6 +11,7 @@ mod blocks;
 mod collect;
 mod conditions;
 mod containers;
+mod copies;
 mod copy;
 mod copy_pieces;
 mod cursor;
@@ -35,6 +36,7 @@ mod upload;
 mod versions;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lazuli_engine::{
     Blocks, Container, Cuts, Engine, Error, KeySchema, KeyType, Kind, MapKind, NewContainer,
@@ -65,7 +67,7 @@ pub use record::{
 pub use upload::{Content, Upload, UploadOptions};
 pub use versions::{DeleteOptions, DeleteOutcome, Snapshots};
 
-use copy::Copies;
+use copies::Copies;
 use pins::Pins;
 
 /// The schema tags of the two containers of the engine that every account has (S13).
@@ -79,13 +81,24 @@ pub struct Blobs {
     blocks: Arc<dyn Blocks>,
     pins: Arc<Pins>,
     copies: Arc<Copies>,
+    /// How long garbage stays for readers in other processes, of which the pins know nothing.
+    grace_ms: u64,
 }
 
 impl Blobs {
     pub fn new(engine: Arc<Engine>, blocks: Arc<dyn Blocks>) -> Self {
-        let blobs = Self { engine, blocks, pins: Arc::default(), copies: Arc::default() };
+        let (pins, copies) = (Arc::default(), Arc::default());
+        let blobs = Self { engine, blocks, pins, copies, grace_ms: 0 };
         blobs.tend_backups();
         blobs
+    }
+
+    /// The same where other processes share the stores: what nothing names any more stays for as long as one of them may
+    /// still read it.
+    #[must_use]
+    pub fn shared(self, longest_read: Duration) -> Self {
+        let grace_ms = u64::try_from(longest_read.as_millis()).unwrap_or(u64::MAX);
+        Self { grace_ms, ..self }
     }
 
     /// The same blobs through another engine of the same process, which may be asked with this one.

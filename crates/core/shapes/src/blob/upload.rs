@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use lazuli_engine::{
-    BlockId, BlockWriter, Blocks, Crc64, Env, Error, Kind, Result, Transaction, crc64,
+    BlockId, BlockWriter, Blocks, Crc64, Engine, Env, Error, Kind, Result, Transaction, Tx, crc64,
 };
 use md5::{Digest, Md5};
 use tokio::sync::oneshot;
@@ -197,6 +197,31 @@ impl Drop for Files {
     }
 }
 
+/// A transaction that names files, of an engine that others take for running.
+struct Naming<T> {
+    engine: Arc<Engine>,
+    keeper: Arc<dyn Blocks>,
+    named: Vec<BlockId>,
+    transaction: T,
+}
+
+impl<T: Transaction> Transaction for Naming<T> {
+    type Output = T::Output;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<T::Output> {
+        self.engine.may_name()?;
+        if !self.named.iter().all(|id| self.keeper.may_be_named(*id)) {
+            let message = "this node was silent for so long that what it had written may be gone";
+            return Err(Error::unavailable("node-silent", message));
+        }
+        self.transaction.run(tx).await
+    }
+
+    fn cost(&self) -> u32 {
+        self.transaction.cost()
+    }
+}
+
 impl Blobs {
     pub(super) fn files(&self, ids: Vec<BlockId>) -> Files {
         Files { blocks: self.blocks.clone(), env: self.engine.env().clone(), ids }
@@ -215,6 +240,8 @@ impl Blobs {
         };
         let (engine, place) = (self.engine.clone(), place.clone());
         let (blocks, ids) = (self.blocks.clone(), files.release());
+        let (named, keeper) = (ids.clone(), blocks.clone());
+        let transaction = Naming { engine: engine.clone(), keeper, named, transaction };
         let (reply, answer) = oneshot::channel();
         let task = async move {
             let outcome = engine.write(place.container, &place.route, transaction).await;

@@ -80,6 +80,10 @@ impl Queues {
         Self { engine }
     }
 
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
     /// What a front keeps about a whole service of an account.
     pub async fn service(&self, name: &str) -> Result<Option<Bytes>> {
         self.engine.service(name).await

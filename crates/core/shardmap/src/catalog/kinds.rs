@@ -4,6 +4,12 @@
 pub const ACCOUNT: u8 = 0x01;
 /// Settings of a front's service, by service and account.
 pub const SERVICE: u8 = 0x02;
+/// Nodes of a fleet: what each says of itself, by its id.
+pub const NODE: u8 = 0x03;
+/// Changes that the admin APIs of a fleet were asked for, by number.
+pub const AUDIT: u8 = 0x04;
+/// Work that nodes have begun beside their leases, by its name: the id of the node.
+pub const CLAIM: u8 = 0x05;
 /// The number of the last write of reference data.
 pub const REFERENCE_HEAD: u8 = 0x10;
 /// Writes of reference data by their numbers.

@@ -29,6 +29,10 @@ pub enum Work {
     Reconcile,
     /// Sweeps, garbage, counts and copies of reference data on one shard.
     Shard(ShardId),
+    /// Removing blocks that nothing names any more.
+    Collect,
+    /// Making the load of all shards even.
+    Balance,
 }
 
 impl Work {
@@ -38,6 +42,8 @@ impl Work {
             Self::Moves => vec![2],
             Self::Reconcile => vec![3],
             Self::Shard(id) => [&[4][..], &id.0.to_be_bytes()].concat(),
+            Self::Collect => vec![5],
+            Self::Balance => vec![6],
         }
     }
 
@@ -47,6 +53,8 @@ impl Work {
             [2] => Some(Self::Moves),
             [3] => Some(Self::Reconcile),
             [4, id @ ..] => Some(Self::Shard(ShardId(u32::from_be_bytes(id.try_into().ok()?)))),
+            [5] => Some(Self::Collect),
+            [6] => Some(Self::Balance),
             _ => None,
         }
     }

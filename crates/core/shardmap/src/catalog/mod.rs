@@ -36,6 +36,7 @@ pub use records::{Expected, RecordWrite, Versioned};
 pub(crate) use rows::Deleting;
 pub use rows::{CATALOG_FORMAT, ContainerChange, DroppedRow, Entry, MapOperation};
 use rows::{Head, IdentityRow, LogRow};
+pub use source::Followed;
 pub(crate) use view::View;
 
 /// How often a change is decided again when others come first.

@@ -153,7 +153,7 @@ impl Catalog {
         Err(Error::precondition("catalog-changed", message))
     }
 
-    async fn record_version(&self) -> Result<u64> {
+    pub(super) async fn record_version(&self) -> Result<u64> {
         newest(&*self.one().await?, keys::RECORD_HEAD).await
     }
 

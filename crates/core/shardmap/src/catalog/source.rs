@@ -1,6 +1,6 @@
 //! The catalog as routers follow it: whole maps, and what has changed since a version.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use lazuli_env::BoxFuture;
@@ -47,6 +47,48 @@ impl MapSource for Catalog {
                 view.rows(KeyRange::new(start, Some(end)), usize::MAX).await?;
             Ok(follow(id, newest, log.into_iter().map(|(_, row)| row)))
         })
+    }
+}
+
+/// What others have changed since a version of the catalog.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Followed {
+    pub version: u64,
+    /// Whether shards came, went or changed.
+    pub shards: bool,
+    /// Containers that changed; none if so much did that all must be taken for changed.
+    pub containers: Option<BTreeSet<ContainerId>>,
+}
+
+impl Catalog {
+    /// What was changed since this version, for a process that shares the catalog with others.
+    pub async fn changed_since(&self, version: u64) -> Result<Followed> {
+        let snapshot = self.snapshot().await?;
+        let newest = self.version_in(&*snapshot).await?;
+        if newest == version {
+            return Ok(Followed { version, shards: false, containers: Some(BTreeSet::new()) });
+        }
+        let view = View::of(&*snapshot);
+        let head: Option<Head> = view.row(&keys::numbered(keys::HEAD, newest)).await?;
+        if version > newest || head.is_none_or(|head| version + 1 < head.log_from) {
+            return Ok(Followed { version: newest, shards: true, containers: None });
+        }
+        let start = keys::numbered(keys::LOG, version + 1);
+        let end = keys::numbered(keys::LOG, newest + 1);
+        let log: Vec<(Bytes, LogRow)> =
+            view.rows(KeyRange::new(start, Some(end)), usize::MAX).await?;
+        let (mut shards, mut containers) = (false, BTreeSet::new());
+        for (_, row) in log {
+            shards |= !row.shards.is_empty();
+            containers.extend(row.containers.into_iter().chain(row.reloads));
+            containers.extend(row.removes.iter().chain(&row.puts).map(|it| it.container));
+        }
+        Ok(Followed { version: newest, shards, containers: Some(containers) })
+    }
+
+    /// Grows with every write of a record.
+    pub async fn records_version(&self) -> Result<u64> {
+        self.record_version().await
     }
 }
 

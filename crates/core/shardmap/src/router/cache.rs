@@ -64,6 +64,11 @@ impl Cache {
         self.read().slots.get(&id).map(|used| used.touch().clone())
     }
 
+    /// The containers whose maps are kept.
+    pub(super) fn ids(&self) -> Vec<ContainerId> {
+        self.read().slots.keys().copied().collect()
+    }
+
     /// What `look` sees in a slot, without holding on to it: the way of every routed request.
     pub(super) fn look<T>(&self, id: ContainerId, look: impl FnOnce(&Slot) -> T) -> Option<T> {
         self.read().slots.get(&id).map(|used| look(used.touch()))

@@ -13,6 +13,7 @@ mod slot;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -155,6 +156,21 @@ impl Router {
             return Err(Error::invalid("schema-mismatch", message));
         }
         Ok(container)
+    }
+
+    /// Brings those of these containers up to date whose maps are cached; none means all of them. So what other processes
+    /// changed is known here without a request that meets it. A container that is gone is dropped.
+    pub async fn follow(&self, changed: Option<&BTreeSet<ContainerId>>) -> Result<()> {
+        for id in self.cache.ids() {
+            if changed.is_some_and(|changed| !changed.contains(&id)) {
+                continue;
+            }
+            match self.refresh(id, None).await {
+                Err(error) if error.kind() != Kind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Drops what is cached of a container.

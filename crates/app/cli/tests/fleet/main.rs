@@ -1,0 +1,13 @@
+//! The program `lazuli` on PostgreSQL as operators run it: shards of both kinds in one server, and fleets of several nodes.
+//! The servers are private ones, ended with the tests. Without PostgreSQL all of this is skipped, unless `CI` is set.
+
+#![allow(clippy::unwrap_used, reason = "a panic in a test is the failure report")]
+
+mod both_kinds;
+mod fleet;
+mod nodes;
+#[path = "../it/program/mod.rs"]
+#[allow(dead_code, reason = "other tests use more of it")]
+mod program;
+mod traffic;
+mod weather;

@@ -1,0 +1,238 @@
+//! Where the primary is, and whether it can be reached.
+//!
+//! A database that cannot be reached is tried by one task, again and again; everybody else is told at once that it is away.
+//! After a connection was lost all hosts are asked, and the one that takes writes on the highest timeline is the primary: an
+//! old primary that was cut off goes on taking writes, on the timeline that it was on.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use lazuli_store::{Error, Result, StoreReason};
+use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep, timeout_at};
+use tokio_rustls::rustls::ClientConfig;
+
+use crate::error::closed;
+use crate::limits::{OTHER_HOSTS_TIME_MAX, PROBE_INTERVAL, REFUSED_INTERVAL};
+use crate::schema::{self, Tables};
+use crate::session::{Answer, Session};
+use crate::settings::Settings;
+use crate::tls;
+
+pub(crate) struct Database {
+    pub(crate) settings: Settings,
+    /// Where tasks run that outlive the call that needs them.
+    pub(crate) runtime: Handle,
+    tls: Option<Arc<ClientConfig>>,
+    tables: Tables,
+    /// The highest timeline that was seen.
+    timeline: AtomicU32,
+    /// Whether the tables are known to be there.
+    has_tables: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The host that was the primary when all were asked, if no connection was lost since.
+    primary: Option<usize>,
+    /// Why the database is away; a task tries to reach it then.
+    away: Option<Error>,
+    is_probed: bool,
+    is_closed: bool,
+}
+
+impl Database {
+    pub(crate) fn new(settings: Settings, tables: Tables) -> Result<Arc<Self>> {
+        let Ok(runtime) = Handle::try_current() else {
+            return Err(Error::internal(StoreReason::Failed, "there is no Tokio runtime here"));
+        };
+        if settings.hosts.is_empty() {
+            return Err(Error::invalid("bad-database-address", "there is no host"));
+        }
+        Ok(Arc::new(Self {
+            tls: tls::config(&settings.tls)?,
+            timeline: AtomicU32::new(settings.timeline_least),
+            settings,
+            runtime,
+            tables,
+            has_tables: AtomicBool::new(false),
+            state: Mutex::default(),
+        }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn timeline(&self) -> u32 {
+        self.timeline.load(Ordering::Acquire)
+    }
+
+    /// Why the database cannot be used at the moment.
+    pub(crate) fn away(&self) -> Option<Error> {
+        let state = self.state();
+        if state.is_closed { Some(closed()) } else { state.away.clone() }
+    }
+
+    pub(crate) fn close(&self) {
+        self.state().is_closed = true;
+    }
+
+    /// Whether a connection may still be used: not one to a server that was replaced.
+    pub(crate) fn is_current(&self, session: &Session) -> bool {
+        session.life.timeline >= self.timeline()
+    }
+
+    /// A new connection to the primary, or the reason why there is none, within a bounded time.
+    pub(crate) async fn connect(self: &Arc<Self>) -> Result<Session> {
+        if let Some(away) = self.away() {
+            return Err(away);
+        }
+        let begun = Instant::now();
+        let mut connected = self.find().await;
+        // One lost connection does not make a database that is away.
+        if connected.as_ref().is_err_and(|error| error.is(StoreReason::Down))
+            && begun.elapsed() < PROBE_INTERVAL
+        {
+            connected = self.find().await;
+        }
+        if let Err(error) = &connected {
+            self.went_away(error.clone());
+        }
+        connected
+    }
+
+    /// A connection was lost or does not answer: whether the database is still there must be found out.
+    pub(crate) fn suspect(self: &Arc<Self>) {
+        let mut state = self.state();
+        state.primary = None;
+        self.probe(&mut state);
+    }
+
+    fn went_away(self: &Arc<Self>, error: Error) {
+        let mut state = self.state();
+        if state.away.is_none() {
+            tracing::warn!(%error, "{} is away", self.settings.place());
+        }
+        state.primary = None;
+        state.away = Some(error);
+        self.probe(&mut state);
+    }
+
+    /// Starts the task that tries to reach the database, unless it runs already.
+    fn probe(self: &Arc<Self>, state: &mut State) {
+        if state.is_probed || state.is_closed {
+            return;
+        }
+        state.is_probed = true;
+        let database = self.clone();
+        self.runtime.spawn(async move {
+            loop {
+                let found = database.find().await;
+                match database.probed(found.err()) {
+                    Some(pause) => sleep(pause).await,
+                    None => return,
+                }
+            }
+        });
+    }
+
+    /// Takes note of an attempt to reach the database, and says how long to wait for the next one, if there is one.
+    fn probed(&self, failure: Option<Error>) -> Option<Duration> {
+        let mut state = self.state();
+        let Some(error) = failure.filter(|_| !state.is_closed) else {
+            if state.away.take().is_some() && !state.is_closed {
+                tracing::info!("{} is back", self.settings.place());
+            }
+            state.is_probed = false;
+            return None;
+        };
+        if state.away.is_none() {
+            tracing::warn!(%error, "{} is away", self.settings.place());
+        }
+        // What is not a matter of reaching the database needs a person.
+        let pause = if error.is(StoreReason::Down) { PROBE_INTERVAL } else { REFUSED_INTERVAL };
+        state.primary = None;
+        state.away = Some(error);
+        Some(pause)
+    }
+
+    async fn find(&self) -> Result<Session> {
+        let primary = self.state().primary;
+        let session = match primary {
+            Some(host) => match self.ask(host).await? {
+                Some(session) => session,
+                None => return Err(self.no_primary("it does not take writes any more")),
+            },
+            None => self.ask_all().await?,
+        };
+        if !self.has_tables.load(Ordering::Acquire) {
+            schema::ensure(&session.client, &self.settings.schema, self.tables).await?;
+            self.has_tables.store(true, Ordering::Release);
+        }
+        Ok(session)
+    }
+
+    fn no_primary(&self, why: &str) -> Error {
+        Error::unavailable(StoreReason::Down, format!("{}: {why}", self.settings.place()))
+    }
+
+    /// A session with one host, if it takes writes and is on no older timeline than the highest that was seen.
+    async fn ask(&self, host: usize) -> Result<Option<Session>> {
+        let host = &self.settings.hosts[host];
+        let session = match Session::open(&self.settings, self.tls.as_ref(), host).await? {
+            Answer::Primary(session) => *session,
+            Answer::ReadOnly => return Ok(None),
+        };
+        let (timeline, highest) = (session.life.timeline, self.timeline());
+        if timeline < highest {
+            let message = format!(
+                "{host} takes writes on timeline {timeline}, but timeline {highest} exists: it was \
+                 replaced, and what is written to it would be lost"
+            );
+            return Err(Error::unavailable("database-timeline-old", message));
+        }
+        Ok(Some(session))
+    }
+
+    /// Asks all hosts at once. The slow ones are not waited for once there is a primary.
+    async fn ask_all(&self) -> Result<Session> {
+        let asking = |host| async move { (host, self.ask(host).await) };
+        let mut asked: FuturesUnordered<_> = (0..self.settings.hosts.len()).map(asking).collect();
+        let mut best: Option<(usize, Session)> = None;
+        let mut worst = None;
+        let mut until = None;
+        loop {
+            let next = match until {
+                Some(until) => timeout_at(until, asked.next()).await.unwrap_or(None),
+                None => asked.next().await,
+            };
+            let Some((host, answer)) = next else { break };
+            match answer {
+                Ok(Some(session)) => {
+                    until.get_or_insert_with(|| Instant::now() + OTHER_HOSTS_TIME_MAX);
+                    let is_best =
+                        |(_, best): &(usize, Session)| best.life.timeline < session.life.timeline;
+                    if best.as_ref().is_none_or(is_best) {
+                        best = Some((host, session));
+                    }
+                }
+                Ok(None) => {}
+                // An old primary says more than a host that cannot be reached.
+                Err(error) if error.code() == "database-timeline-old" => worst = Some(error),
+                Err(error) => worst = worst.or(Some(error)),
+            }
+        }
+        drop(asked);
+        let Some((host, session)) = best else {
+            return Err(worst.unwrap_or_else(|| self.no_primary("no host takes writes")));
+        };
+        self.timeline.fetch_max(session.life.timeline, Ordering::AcqRel);
+        self.state().primary = Some(host);
+        Ok(session)
+    }
+}

@@ -1,0 +1,81 @@
+//! What errors of the database mean to a caller of the store.
+
+use lazuli_store::{Error, StoreReason};
+use tokio_postgres::error::{Severity, SqlState};
+
+/// A guard is missing: statements that check guards divide by the answer.
+pub(crate) const GUARD_MISSING: &SqlState = &SqlState::DIVISION_BY_ZERO;
+
+/// Whether the connection is of no use any more.
+pub(crate) fn is_broken(error: &tokio_postgres::Error) -> bool {
+    match error.as_db_error() {
+        None => true,
+        Some(told) => {
+            matches!(told.parsed_severity(), Some(Severity::Fatal | Severity::Panic) | None)
+                || *told.code() == SqlState::READ_ONLY_SQL_TRANSACTION
+                || *told.code() == SqlState::FEATURE_NOT_SUPPORTED
+        }
+    }
+}
+
+/// Whether the server has said that it did not do what it was asked to. After any other error it may have.
+pub(crate) fn is_refusal(error: &tokio_postgres::Error) -> bool {
+    error.as_db_error().is_some_and(|told| told.parsed_severity() == Some(Severity::Error))
+}
+
+pub(crate) fn is(error: &tokio_postgres::Error, state: &SqlState) -> bool {
+    error.code() == Some(state)
+}
+
+/// The error of a statement.
+pub(crate) fn failed(error: &tokio_postgres::Error) -> Error {
+    let Some(told) = error.as_db_error() else {
+        return Error::unavailable(StoreReason::Down, format!("the database: {}", chain(error)));
+    };
+    let state = told.code();
+    let text = format!("the database: {} (SQLSTATE {})", told.message(), state.code());
+    match *state {
+        SqlState::LOCK_NOT_AVAILABLE => Error::unavailable("database-lock-timeout", text),
+        SqlState::T_R_DEADLOCK_DETECTED
+        | SqlState::T_R_SERIALIZATION_FAILURE
+        | SqlState::UNIQUE_VIOLATION => Error::unavailable("database-conflict", text),
+        SqlState::QUERY_CANCELED => Error::unavailable("database-statement-timeout", text),
+        SqlState::DISK_FULL => Error::unavailable("disk-full", text),
+        SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => Error::corrupt("bad-table", text),
+        SqlState::INVALID_PASSWORD | SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
+            Error::unavailable("database-login-refused", text)
+        }
+        _ if is_broken(error) => Error::unavailable(StoreReason::Down, text),
+        _ => Error::unavailable(StoreReason::Failed, text),
+    }
+}
+
+/// The whole sentence: the error of the library names only its own part.
+fn chain(error: &tokio_postgres::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+pub(crate) fn moved() -> Error {
+    Error::moved("a guard does not exist in the database")
+}
+
+pub(crate) fn too_old() -> Error {
+    Error::unavailable("snapshot-too-old", "the snapshot has been open for too long")
+}
+
+pub(crate) fn timed_out() -> Error {
+    Error::unavailable(StoreReason::Down, "the database does not answer")
+}
+
+pub(crate) fn closed() -> Error {
+    Error::unavailable(StoreReason::Closed, "the store is closed")
+}
