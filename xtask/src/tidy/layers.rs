@@ -22,6 +22,7 @@ const SHARDMAP: &str = "crates/core/shardmap";
 const BALANCE: &str = "crates/core/balance";
 const ENGINE: &str = "crates/core/engine";
 const HISTORY: &str = "crates/core/history";
+const VALUE: &str = "crates/core/value";
 const SHAPES: &str = "crates/core/shapes";
 const STORES: &str = "crates/stores/";
 const WIRE: &str = "crates/wire/";
@@ -77,8 +78,14 @@ const LAYERS: &[Layer] = &[
         why: "the history keeps what the engine counts; when it looks and who asks is above it",
     },
     Layer {
+        folder: VALUE,
+        may_name: &[],
+        tests_may_name: &[],
+        why: "values are data; where they are kept and who asks for them is above",
+    },
+    Layer {
         folder: SHAPES,
-        may_name: &[ENGINE],
+        may_name: &[ENGINE, VALUE],
         tests_may_name: &[SHARDMAP, STORE, ENV],
         why: "a shape decides through the engine; its tests build an engine on an in-memory store",
     },
