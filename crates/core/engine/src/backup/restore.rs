@@ -143,7 +143,9 @@ impl Engine {
             policies,
             cuts: match was.kind {
                 MapKind::List => Cuts::Empty,
-                MapKind::Range => Cuts::At(bounds.into_iter().flatten().cloned().collect()),
+                MapKind::Range | MapKind::EpkV1 | MapKind::EpkV2 | MapKind::EpkMulti => {
+                    Cuts::At(bounds.into_iter().flatten().cloned().collect())
+                }
                 MapKind::Hash => Cuts::Even(HASHED_PARTITIONS),
             },
             shards: Vec::new(),
