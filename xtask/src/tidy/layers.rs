@@ -122,7 +122,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         folder: FRONTS,
-        may_name: &[WIRE, SHAPES, ENGINE],
+        may_name: &[WIRE, SHAPES, ENGINE, VALUE],
         tests_may_name: &[SHARDMAP, STORE, ENV],
         why: "a front decodes, makes one call and encodes; it never sees a store or another front",
     },

@@ -213,7 +213,9 @@ async fn bind_fronts(
     accounts: &Arc<Accounts>,
     budget: &Arc<Budget>,
 ) -> Result<Bound> {
-    let tls = tls::load(settings, folder)?;
+    let certificate = tls::load(settings, folder)?;
+    let pem = certificate.as_ref().map(|certificate| certificate.pem.as_str());
+    let tls = certificate.as_ref().map(|certificate| certificate.tls.clone());
     let (mut fronts, mut not_started, mut first) = (Vec::new(), Vec::new(), None);
     for own in &settings.fronts {
         let Some(bound) = Gate::front(own, settings.host, tls.clone()).await else { continue };
@@ -233,7 +235,9 @@ async fn bind_fronts(
             None => accounts.clone(),
         };
         let metrics = &gate.metrics;
-        let mounted = (own.front.mount)(&Parts { settings, own, core, accounts, budget, metrics });
+        let certificate = pem;
+        let parts = Parts { settings, own, core, accounts, budget, metrics, certificate };
+        let mounted = (own.front.mount)(&parts);
         fronts.push((gate, mounted));
     }
     match first {

@@ -10,9 +10,9 @@ use lazuli_value::Value;
 use crate::error::{Fault, Result};
 use crate::limits::{KEY_HEADER_BYTES_MAX, KEY_PATHS_MAX, TOKEN_SECONDS};
 
-/// The partition key of a request: one value per path of the container's definition, fewer for a prefix. `None` in it is
-/// an undefined value. Without any value it is the key of items that have none.
-pub(crate) type KeyValues = Vec<Option<Value>>;
+/// The partition key of a request: one value per path of the container's definition, fewer for a prefix. An empty object in
+/// it is an undefined value. Without any value it is the key of items that have none.
+pub(crate) type KeyValues = Vec<Value>;
 
 #[derive(Debug, Default)]
 pub(crate) struct Headers {
@@ -246,16 +246,14 @@ pub(crate) fn parse_key(text: &str) -> Option<KeyValues> {
     if values.len() > KEY_PATHS_MAX {
         return None;
     }
-    values.into_iter().map(key_value).collect()
+    values.iter().all(is_key_value).then_some(values)
 }
 
-fn key_value(value: Value) -> Option<Option<Value>> {
+fn is_key_value(value: &Value) -> bool {
     match value {
-        Value::Object(object) if object.is_empty() => Some(None),
-        Value::Null | Value::Bool(_) | Value::Int64(_) | Value::Double(_) | Value::String(_) => {
-            Some(Some(value))
-        }
-        _ => None,
+        Value::Object(object) => object.is_empty(),
+        Value::Null | Value::Bool(_) | Value::Int64(_) | Value::Double(_) | Value::String(_) => true,
+        _ => false,
     }
 }
 
@@ -282,12 +280,11 @@ mod tests {
 
     #[test]
     fn a_partition_key_is_an_array_of_plain_values() {
-        let text = |text: &str| Some(Value::from(text));
-        assert_eq!(parse_key("[\"a\"]"), Some(vec![text("a")]));
-        assert_eq!(parse_key("[null]"), Some(vec![Some(Value::Null)]));
-        assert_eq!(parse_key("[{}]"), Some(vec![None]));
+        assert_eq!(parse_key("[\"a\"]"), Some(vec!["a".into()]));
+        assert_eq!(parse_key("[null]"), Some(vec![Value::Null]));
+        assert_eq!(parse_key("[{}]"), Some(vec![Value::Object(Default::default())]));
         assert_eq!(parse_key("[]"), Some(vec![]));
-        assert_eq!(parse_key("[\"\\u044f\", 5]"), Some(vec![text("я"), Some(Value::Int64(5))]));
+        assert_eq!(parse_key("[\"\\u044f\", 5]"), Some(vec!["я".into(), Value::Int64(5)]));
         for bad in ["", "a", "\"a\"", "[[]]", "[{\"a\":1}]", "[1,2,3,4]", "[1", "{}"] {
             assert_eq!(parse_key(bad), None, "{bad}");
         }

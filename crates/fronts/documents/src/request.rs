@@ -344,15 +344,15 @@ mod tests {
                 row.get("header").and_then(toml::Value::as_str).map(leak).into_iter().collect();
             let parsed = parsed(text("method"), &path, &lines);
             match text("status") {
-                "done" => assert_eq!(parsed, Ok(leak(text("name"))), "{row}"),
+                "done" => assert_eq!(parsed, Ok(leak(text("name"))), "{row:?}"),
                 "gap" => {
                     let status = parsed.map_err(|fault| fault.status);
-                    assert_eq!(status, Err(Status::NotImplemented), "{row}");
+                    assert_eq!(status, Err(Status::NotImplemented), "{row:?}");
                     continue;
                 }
                 other => panic!("{other}"),
             }
-            assert!(listed.insert(text("name").to_owned()), "{row} is there twice");
+            assert!(listed.insert(text("name").to_owned()), "{row:?} is there twice");
         }
         let resources = RESOURCE_OPERATIONS.iter().map(|(_, _, name)| *name);
         assert!(resources.clone().all(|name| listed.contains(name)));

@@ -60,6 +60,8 @@ pub struct Settings {
     pub queues: lazuli_queues::Limits,
     /// What the Tables front takes; by default what the original takes.
     pub tables: lazuli_tables::Limits,
+    /// What the Documents front takes; by default what the original takes.
+    pub documents: lazuli_documents::Limits,
     pub balance: Balance,
     /// How many partitions have a history.
     pub history_partitions_max: usize,
@@ -181,6 +183,7 @@ impl Settings {
             blob_collect_interval: one.need("blob-collect-interval", value::time)?,
             queues: queues(&one)?,
             tables: tables(&one)?,
+            documents: documents(&one)?,
             balance: balance::balance(&one)?,
             history_partitions_max: one.need("history-partitions-max", value::count)?,
             log: Log {
@@ -303,6 +306,10 @@ fn tables(one: &Reader<'_>) -> Result<lazuli_tables::Limits> {
         scan_time_max: one.need("table-query-timeout", value::time)?,
         ..lazuli_tables::Limits::default()
     })
+}
+
+fn documents(_one: &Reader<'_>) -> Result<lazuli_documents::Limits> {
+    Ok(lazuli_documents::Limits::default())
 }
 
 /// The files of the certificate. They make sense only if some front speaks TLS.

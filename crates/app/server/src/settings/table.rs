@@ -72,7 +72,8 @@ pub static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| {
         for row in ROWS.iter().filter(|row| row.per_front) {
             let name = front.own(row.name);
             if ROWS.iter().all(|other| other.name != name) {
-                let own = Row { name: name.leak(), default: None, per_front: false, ..*row };
+                let default = front.tls_default.filter(|_| row.name == "tls");
+                let own = Row { name: name.leak(), default, per_front: false, ..*row };
                 table.push(Row { is_override: true, ..own });
             }
         }
