@@ -5,6 +5,7 @@ use std::sync::Arc;
 use lazuli_azure::auth::{Accounts, Key};
 use lazuli_http::{Handler, HttpFront, counted};
 use lazuli_net::{Budget, Metrics, Protocol};
+use lazuli_shapes::document::Documents;
 use lazuli_shapes::queue::Queues;
 use lazuli_shapes::record::Records;
 
@@ -82,7 +83,10 @@ pub const FRONTS: &[FrontRow] = &[
         // Some of the official SDKs insist on HTTPS and others are easier to use without.
         tls_default: Some("beside"),
         connection_string: documents,
-        mount: |parts| parts.http(lazuli_documents::handler(parts.documents())),
+        mount: |parts| {
+            let documents = Documents::new(parts.core.engine.clone());
+            parts.http(lazuli_documents::handler(documents, parts.documents()))
+        },
     },
 ];
 

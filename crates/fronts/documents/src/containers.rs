@@ -10,6 +10,7 @@ use lazuli_value::{Object, Value};
 use crate::address::ContainerName;
 use crate::error::{Fault, Result, substatus};
 use crate::headers::Throughput;
+use crate::pending::Pending as _;
 use crate::{Call, Front, definition, offers};
 
 /// A container that a request is about.

@@ -157,7 +157,7 @@ fn partition_key(given: Option<&Value>) -> Result<PartitionKey> {
 }
 
 fn key_of(paths: Vec<String>, kind: KeyKind, is_system: bool) -> Result<PartitionKey> {
-    let parsed = paths.iter().map(|path| Path::parse(path)).collect::<Result<_, _>>();
+    let parsed = paths.iter().map(|path| Path::parse(path)).collect::<std::result::Result<_, _>>();
     let parsed = parsed.map_err(|_| {
         Fault::bad_request("The partition key path must begin with a slash and name a property.")
     })?;

@@ -248,3 +248,18 @@ pub(crate) fn of_container(opened: &Opened, response: Response, seen: Option<See
         None => response,
     }
 }
+
+/// Deletes all items of a partition key. The service does so in the background; here it is done when the response comes.
+pub(crate) async fn delete_partition(
+    front: &Front,
+    call: &Call,
+    container: &ContainerName,
+) -> Result<Response> {
+    /// How many items are deleted in one step.
+    const STEP_ITEMS: usize = 1_000;
+    let opened = front.open(call, container).await?;
+    let key = front.key(call, &opened)?;
+    while front.documents.delete_some(&opened.collection, &key, STEP_ITEMS).await? {}
+    let response = response::empty(StatusCode::ACCEPTED);
+    Ok(response::charged(of_container(&opened, response, None), charge::METADATA_WRITE))
+}

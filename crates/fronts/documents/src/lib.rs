@@ -7,27 +7,48 @@
 mod access;
 mod account;
 mod address;
+mod batch;
+mod budget;
 mod charge;
+mod condition;
+mod containers;
+mod definition;
 mod error;
+mod feed;
+mod grants;
 mod headers;
+mod items;
 pub mod limits;
+mod offers;
 mod patch;
+mod pending;
+mod permissions;
+mod query;
+mod ranges;
 mod request;
+mod resolve;
+mod resources;
 mod response;
+mod scripts;
 mod session;
+mod throughput;
 
 use std::sync::Arc;
 
 use lazuli_azure::auth::Accounts;
 use lazuli_http::{Api, Handler, Request, Response, serve_api};
+use lazuli_shapes::document::Documents;
+use lazuli_value::{Object, Value};
 
+pub use access::Published;
 use access::Sender;
 use address::{Address, Target};
 use error::{Fault, Result};
 use headers::Headers;
-pub use access::Published;
 pub use limits::Limits;
 use request::Operation;
+use resources::Place;
+use throughput::Remembered;
 
 /// What the front is put together from.
 pub struct Parts {
@@ -40,18 +61,40 @@ pub struct Parts {
 }
 
 /// The handler of the service.
-pub fn handler(parts: Parts) -> Handler {
-    serve_api(Front { parts })
+pub fn handler(documents: Documents, parts: Parts) -> Handler {
+    serve_api(Front { documents, parts, remembered: Remembered::default() })
 }
 
 struct Front {
+    documents: Documents,
     parts: Parts,
+    remembered: Remembered,
 }
 
 /// What operations need to know of the request beside their own arguments.
 struct Call {
     sender: Sender,
     headers: Headers,
+    received_ms: u64,
+    only_reads: bool,
+}
+
+impl Call {
+    /// Whether the request leaves everything as it is.
+    fn reads(&self) -> bool {
+        self.only_reads
+    }
+}
+
+impl Front {
+    /// The body of a request that is an object.
+    async fn body(&self, request: &mut Request) -> Result<Object> {
+        let body = request.take_body().collect(self.parts.limits.item_bytes_max).await?;
+        match items::parse(&body)? {
+            Value::Object(body) => Ok(body),
+            _ => Err(Fault::bad_request("The body must be a JSON object.")),
+        }
+    }
 }
 
 impl Api for Front {
@@ -72,8 +115,10 @@ impl Api for Front {
             }
         };
         let headers = Headers::parse(&request.headers)?;
-        let operation = Operation::parse(&request.method, target.address, &headers)?;
-        Ok((Call { sender, headers }, operation))
+        let operation = Operation::parse(&request.method, target.address.clone(), &headers)?;
+        grants::check(self, &sender, &operation, &target, &headers).await?;
+        let (received_ms, only_reads) = (request.received_ms, operation.only_reads());
+        Ok((Call { sender, headers, received_ms, only_reads }, operation))
     }
 
     fn name(operation: &Operation) -> &'static str {
@@ -89,7 +134,28 @@ impl Api for Front {
         match operation {
             Operation::ReadAccount => Ok(account::read(&call.sender.account, request)),
             Operation::ReadCertificate => account::certificate(self.parts.certificate.as_deref()),
-            _ => Err(Fault::gap("This")),
+            Operation::Resource { verb, kind, feed, id } => {
+                let place = Place { kind, feed: &feed, id: id.as_deref() };
+                Box::pin(resources::run(self, call, verb, &place, request)).await
+            }
+            Operation::ReadRanges(container) => ranges::read(self, call, &container).await,
+            Operation::ListItems(container) => feed::list(self, call, &container).await,
+            Operation::ReadItem { container, id } => items::read(self, call, &container, &id).await,
+            Operation::DeleteItem { container, id } => {
+                items::delete(self, call, &container, &id).await
+            }
+            Operation::ReadChanges(_) => Err(Fault::gap("The change feed")),
+            Operation::DeletePartition(container) => {
+                items::delete_partition(self, call, &container).await
+            }
+            Operation::ExecuteProcedure { .. }
+            | Operation::CreateItem(_)
+            | Operation::UpsertItem(_)
+            | Operation::QueryItems(_)
+            | Operation::PlanQuery(_)
+            | Operation::RunBatch(_)
+            | Operation::ReplaceItem { .. }
+            | Operation::PatchItem { .. } => self.run_with_body(call, operation, request).await,
         }
     }
 
@@ -103,5 +169,42 @@ impl Api for Front {
 
     fn finish(&self, request: &Request, response: Response) -> Response {
         response::finish(request, response)
+    }
+}
+
+impl Front {
+    /// The operations whose body is read as a whole before they begin.
+    async fn run_with_body(
+        &self,
+        call: &Call,
+        operation: Operation,
+        request: &mut Request,
+    ) -> Result<Response> {
+        let bytes_max = match operation {
+            Operation::RunBatch(_) => self.parts.limits.batch_bytes_max,
+            _ => self.parts.limits.item_bytes_max,
+        };
+        let body = request.take_body().collect(bytes_max).await?;
+        match operation {
+            Operation::CreateItem(container) => {
+                items::create(self, call, &container, &body, false).await
+            }
+            Operation::UpsertItem(container) => {
+                items::create(self, call, &container, &body, true).await
+            }
+            Operation::ReplaceItem { container, id } => {
+                items::replace(self, call, &container, &id, &body).await
+            }
+            Operation::PatchItem { container, id } => {
+                items::patch(self, call, &container, &id, &body).await
+            }
+            Operation::RunBatch(container) => batch::run(self, call, &container, &body).await,
+            Operation::QueryItems(container) => query::run(self, call, &container, &body).await,
+            Operation::PlanQuery(container) => query::plan(self, call, &container, &body).await,
+            Operation::ExecuteProcedure { container, id } => {
+                scripts::execute(self, call, &container, &id, &body).await
+            }
+            _ => Err(Fault::internal("an operation without a body was taken for one with")),
+        }
     }
 }

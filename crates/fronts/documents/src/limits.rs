@@ -50,6 +50,13 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// How many items a page has at most, given what the client asks for.
+    pub(crate) fn page_items(&self, asked: Option<usize>) -> usize {
+        asked.unwrap_or(self.page_items_default).clamp(1, self.page_items_max)
+    }
+}
+
 /// The longest id of an item.
 pub(crate) const ID_BYTES_MAX: usize = 1023;
 /// The longest id of everything else.

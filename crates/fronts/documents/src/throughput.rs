@@ -10,6 +10,7 @@ use crate::containers::Opened;
 use crate::error::{Fault, Result, Status, substatus};
 use crate::feed::Part;
 use crate::headers::Throughput;
+use crate::pending::Pending as _;
 use crate::{Call, Front, offers, session};
 
 /// How long the throughput of a container is believed to be what it was. Another process may have changed it.

@@ -1,0 +1,322 @@
+//! Queries over items and over resources: text in, one page of rows out.
+//!
+//! The server runs queries over several partitions itself. Clients that want to do so send the range with each request, and
+//! ask for a plan before.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use lazuli_engine::PageLimit;
+use lazuli_http::{Response, StatusCode};
+use lazuli_query::evaluate::Context;
+use lazuli_query::execute::{Execution, Page, PageOptions, Wants};
+use lazuli_query::{Checked, Continuation, Parameters, Query, QueryError, QueryErrors};
+use lazuli_shapes::document::{Document, ItemFeed};
+use lazuli_value::{Value, View};
+
+use crate::address::ContainerName;
+use crate::charge::{self, Work};
+use crate::containers::Opened;
+use crate::error::{Fault, Result};
+use crate::feed::{self, Part, position, position_text};
+use crate::items::{from_core, of_container, parse};
+use crate::limits::QUERY_BYTES_MAX;
+use crate::{Call, Front, response};
+
+/// How many items are read at once for a query.
+const READ_ITEMS: usize = 500;
+/// How many bytes of them.
+const READ_BYTES: usize = 1024 * 1024;
+
+/// A query that can be run.
+pub(crate) struct Prepared {
+    pub(crate) query: Query,
+    pub(crate) checked: Arc<Checked>,
+    pub(crate) fingerprint: u64,
+}
+
+/// Reads `{"query": "…", "parameters": [{"name": "@a", "value": 1}]}`.
+pub(crate) fn prepare(body: &Value) -> Result<Prepared> {
+    let (text, parameters) = text_of(body)?;
+    prepare_text(&text, &parameters)
+}
+
+pub(crate) fn prepare_text(text: &str, parameters: &Parameters) -> Result<Prepared> {
+    let query = Query::parse(text).map_err(refused)?;
+    let checked = Arc::new(query.check(parameters).map_err(refused)?);
+    let fingerprint = query.fingerprint(parameters);
+    Ok(Prepared { query, checked, fingerprint })
+}
+
+fn text_of(body: &Value) -> Result<(String, Parameters)> {
+    let bad = || Fault::bad_request("The body of a query must be an object with a text 'query'.");
+    let (text, given) = match body {
+        // The oldest clients send the text alone.
+        Value::String(text) => (text, None),
+        Value::Object(body) => match body.get("query") {
+            Some(Value::String(text)) => (text, body.get("parameters")),
+            _ => return Err(bad()),
+        },
+        _ => return Err(bad()),
+    };
+    if text.len() > QUERY_BYTES_MAX {
+        return Err(Fault::bad_request(format!(
+            "The SQL query text exceeded the maximum limit of {QUERY_BYTES_MAX} bytes."
+        )));
+    }
+    let mut parameters = Parameters::new();
+    match given {
+        None | Some(Value::Null) => {}
+        Some(Value::Array(given)) => {
+            for one in given {
+                let Value::Object(one) = one else { return Err(bad()) };
+                let Some(Value::String(name)) = one.get("name") else { return Err(bad()) };
+                parameters.insert(name.clone(), one.get("value").cloned().unwrap_or(Value::Null));
+            }
+        }
+        Some(_) => return Err(bad()),
+    }
+    Ok((text.clone(), parameters))
+}
+
+fn refused(errors: QueryErrors) -> Fault {
+    Fault::bad_request(errors.to_json()).charged(charge::MISS)
+}
+
+pub(crate) fn failed(error: QueryError) -> Fault {
+    refused(QueryErrors::from(error))
+}
+
+/// Runs a query over values that are all there.
+pub(crate) fn over_values(
+    call: &Call,
+    plural: &str,
+    owner: &str,
+    rows: Vec<Value>,
+    body: &Value,
+) -> Result<Response> {
+    let prepared = prepare(body)?;
+    let continuation = decode(call.headers.continuation.as_deref())?;
+    let rows_max = call.headers.items_max.unwrap_or(PageOptions::default().rows);
+    let page = page_of(&prepared, call.received_ms, rows_max, &rows, continuation)?;
+    let shown: Result<Vec<Value>> = page.rows.iter().map(|row| value(row)).collect();
+    let body = crate::resources::feed(owner, plural, shown?);
+    let response = response::json(StatusCode::OK, &body)
+        .with("x-ms-item-count", page.rows.len().to_string());
+    let response = response::charged(response, charge::METADATA_READ);
+    Ok(match page.continuation {
+        Some(next) => response.with("x-ms-continuation", position_text(&next.encode())),
+        None => response,
+    })
+}
+
+/// A page of a query over values.
+pub(crate) fn page_of(
+    prepared: &Prepared,
+    now_ms: u64,
+    rows_max: usize,
+    values: &[Value],
+    continuation: Option<Continuation>,
+) -> Result<Page> {
+    let after = continuation.clone();
+    let options = PageOptions::of_rows(rows_max);
+    let context = Context::new(now_ms as i64, now_ms);
+    let checked = prepared.checked.clone();
+    let begun =
+        Execution::new(checked, prepared.fingerprint, context, options, false, continuation);
+    let mut execution = begun.map_err(failed)?;
+    if execution.reads_nothing() {
+        execution.push_nothing().map_err(failed)?;
+        return execution.finish(true).map_err(failed);
+    }
+    let mut is_end = true;
+    for (place, value) in (0_u64..).zip(values) {
+        let place = place.to_be_bytes();
+        if after.as_ref().is_some_and(|after| after.is_behind(&place)) {
+            continue;
+        }
+        let encoded = value.encode();
+        let view = View::parse(&encoded).map_err(|error| Fault::internal(error.to_string()))?;
+        if execution.push(&place, view).map_err(failed)? == Wants::NoMore {
+            is_end = false;
+            break;
+        }
+    }
+    execution.finish(is_end).map_err(failed)
+}
+
+fn value(row: &[u8]) -> Result<Value> {
+    let view = View::parse(row).map_err(|error| Fault::internal(error.to_string()))?;
+    Ok(view.to_value())
+}
+
+fn decode(text: Option<&str>) -> Result<Option<Continuation>> {
+    let Some(text) = text else { return Ok(None) };
+    Continuation::decode(&position(text)?).map(Some).map_err(failed)
+}
+
+pub(crate) async fn run(
+    front: &Front,
+    call: &Call,
+    container: &ContainerName,
+    body: &[u8],
+) -> Result<Response> {
+    let began = Instant::now();
+    let opened = front.open(call, container).await?;
+    let part = front.part(call, &opened).await?;
+    let prepared = prepare(&parse(body)?)?;
+    if part.is_whole && !call.headers.cross_partition {
+        return Err(Fault::bad_request(
+            "Cross partition query is required but disabled. Please set \
+             x-ms-documentdb-query-enablecrosspartition to true, specify x-ms-documentdb-partitionkey, \
+             or revise your query to avoid this exception.",
+        ));
+    }
+    let budget = front.admit_part(call, &opened, &part).await?;
+    let compiled = began.elapsed();
+    let (page, work, next) = scan(front, call, &opened, &part, &prepared).await?;
+    let mut out = Vec::with_capacity(4096);
+    feed::begin(&mut out, &opened);
+    for (n, row) in page.rows.iter().enumerate() {
+        if n > 0 {
+            out.push(b',');
+        }
+        let view = View::parse(row).map_err(|error| Fault::internal(error.to_string()))?;
+        out.extend_from_slice(view.to_json().as_bytes());
+    }
+    feed::end(&mut out, page.rows.len());
+    let work = Work { bytes_out: out.len() as u64, ..work };
+    let units = charge::query(&work);
+    budget.take(units);
+    let seen = feed::seen(front, &opened, part.range).await?;
+    let mut response = response::text(StatusCode::OK, out)
+        .with("x-ms-item-count", page.rows.len().to_string());
+    if call.headers.wants_metrics {
+        let ms = |time: std::time::Duration| time.as_secs_f64() * 1_000.0;
+        let (rows, bytes) = (page.rows.len(), work.bytes_out);
+        let (items, loaded) = (work.items_loaded, work.bytes_loaded);
+        let ratio = if items == 0 { 1.0 } else { rows as f64 / items as f64 };
+        let all = ms(began.elapsed());
+        response = response.with(
+            "x-ms-documentdb-query-metrics",
+            format!(
+                "totalExecutionTimeInMs={all:.2};queryCompileTimeInMs={:.2};\
+                 queryLogicalPlanBuildTimeInMs=0.00;queryPhysicalPlanBuildTimeInMs=0.00;\
+                 queryOptimizationTimeInMs=0.00;VMExecutionTimeInMs={:.2};indexLookupTimeInMs=0.00;\
+                 instructionCount=0;documentLoadTimeInMs=0.00;systemFunctionExecuteTimeInMs=0.00;\
+                 userFunctionExecuteTimeInMs=0.00;retrievedDocumentCount={items};\
+                 retrievedDocumentSize={loaded};outputDocumentCount={rows};outputDocumentSize={bytes};\
+                 writeOutputTimeInMs=0.00;indexUtilizationRatio={:.2}",
+                ms(compiled),
+                all - ms(compiled),
+                ratio.min(1.0)
+            ),
+        );
+    }
+    let response = response::charged(of_container(&opened, response, seen), units);
+    Ok(match next {
+        Some(next) => response.with("x-ms-continuation", next),
+        None => response,
+    })
+}
+
+/// Where a query over items goes on: from a position of the scan, with what the query itself needs.
+struct Token {
+    /// The position before the items that were read last.
+    from: Option<bytes::Bytes>,
+    query: Continuation,
+}
+
+impl Token {
+    fn text(&self) -> String {
+        let from = self.from.as_deref().map(position_text).unwrap_or_default();
+        format!("{from}.{}", position_text(&self.query.encode()))
+    }
+
+    fn parse(text: &str) -> Result<Self> {
+        let bad = || Fault::bad_header("x-ms-continuation");
+        let (from, query) = text.split_once('.').ok_or_else(bad)?;
+        let from = if from.is_empty() { None } else { Some(position(from)?) };
+        let query = Continuation::decode(&position(query)?).map_err(failed)?;
+        Ok(Self { from, query })
+    }
+}
+
+/// One page of a query, from all items of a part of the container.
+async fn scan(
+    front: &Front,
+    call: &Call,
+    opened: &Opened,
+    part: &Part,
+    prepared: &Prepared,
+) -> Result<(Page, Work, Option<String>)> {
+    let limits = &front.parts.limits;
+    let token = call.headers.continuation.as_deref().map(Token::parse).transpose()?;
+    let (mut from, after) = match token {
+        Some(token) => (token.from, Some(token.query)),
+        None => (None, None),
+    };
+    let options = PageOptions {
+        bytes: limits.page_bytes_max,
+        has_null_extremes: part.is_whole,
+        ..PageOptions::of_rows(limits.page_items(call.headers.items_max))
+    };
+    let context = Context::new(call.received_ms as i64, call.received_ms);
+    let checked = prepared.checked.clone();
+    let begun =
+        Execution::new(checked, prepared.fingerprint, context, options, false, after.clone());
+    let mut execution = begun.map_err(failed)?;
+    let mut work = Work { partitions: 1, ..Work::default() };
+    if execution.reads_nothing() {
+        execution.push_nothing().map_err(failed)?;
+        return Ok((execution.finish(true).map_err(failed)?, work, None));
+    }
+    let limit = PageLimit { items: READ_ITEMS, bytes: READ_BYTES };
+    let is_end = 'reading: loop {
+        let asked = ItemFeed { scope: part.scope.clone(), limit, after: from.clone() };
+        let page = front.documents.items(&opened.collection, &asked).await.map_err(from_core)?;
+        work.bytes_loaded += page.work.bytes_read;
+        for document in &page.documents {
+            let place = place(opened, document)?;
+            if after.as_ref().is_some_and(|after| after.is_behind(&place)) {
+                continue;
+            }
+            work.items_loaded += 1;
+            let encoded = document.encoded().map_err(from_core)?;
+            let view = View::parse(&encoded).map_err(|error| Fault::internal(error.to_string()))?;
+            if execution.push(&place, view).map_err(failed)? == Wants::NoMore {
+                break 'reading false;
+            }
+        }
+        match page.next {
+            None => break true,
+            Some(next) => from = Some(next),
+        }
+    };
+    let page = execution.finish(is_end).map_err(failed)?;
+    let next = page.continuation.clone().map(|query| {
+        // What gathers begins from the start again.
+        let from = from.filter(|_| matches!(query.position, lazuli_query::Position::Item { .. }));
+        Token { from, query }.text()
+    });
+    Ok((page, work, next))
+}
+
+/// A text that orders items as a scan does.
+fn place(opened: &Opened, document: &Document) -> Result<Vec<u8>> {
+    let mut place = opened.collection.epk(&document.key)?.to_vec();
+    place.push(0);
+    place.extend_from_slice(document.id.as_bytes());
+    Ok(place)
+}
+
+pub(crate) async fn plan(
+    front: &Front,
+    call: &Call,
+    container: &ContainerName,
+    body: &[u8],
+) -> Result<Response> {
+    front.open(call, container).await?;
+    prepare(&parse(body)?)?;
+    Err(Fault::gap("The plan of a query"))
+}
