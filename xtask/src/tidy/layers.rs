@@ -23,6 +23,7 @@ const BALANCE: &str = "crates/core/balance";
 const ENGINE: &str = "crates/core/engine";
 const HISTORY: &str = "crates/core/history";
 const VALUE: &str = "crates/core/value";
+const QUERY: &str = "crates/core/query";
 const SHAPES: &str = "crates/core/shapes";
 const STORES: &str = "crates/stores/";
 const WIRE: &str = "crates/wire/";
@@ -80,12 +81,18 @@ const LAYERS: &[Layer] = &[
     Layer {
         folder: VALUE,
         may_name: &[],
-        tests_may_name: &[],
+        tests_may_name: &[ENV],
         why: "values are data; where they are kept and who asks for them is above",
     },
     Layer {
+        folder: QUERY,
+        may_name: &[VALUE],
+        tests_may_name: &[ENV],
+        why: "a query plans and computes over values; where items come from is above",
+    },
+    Layer {
         folder: SHAPES,
-        may_name: &[ENGINE, VALUE],
+        may_name: &[ENGINE, QUERY, VALUE],
         tests_may_name: &[SHARDMAP, STORE, ENV],
         why: "a shape decides through the engine; its tests build an engine on an in-memory store",
     },

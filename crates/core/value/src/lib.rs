@@ -1,6 +1,38 @@
-//! Typed values of documents: the types of JSON and BSON, and objects that keep the order of their properties.
+//! Typed values of documents: the types of JSON and BSON, their bytes on disk, and their order.
+//!
+//! - [`Value`] is a value in memory, [`View`] one in its bytes, and [`ValueRef`] either of them, read through [`Node`].
+//! - `json/` reads and writes JSON text, `bson.rs` BSON; `encode.rs` and `view.rs` are the bytes on disk
+//!   (`docs/formats/document.md`).
+//! - `order.rs` compares values, `order_key.rs` makes bytes that sort as they do, for index entries and continuations.
 //!
 //! An absent value ("undefined" in the query language) is no [`Value`]: whatever may be absent is an `Option<Value>`.
+
+pub mod bson;
+mod decimal;
+mod encode;
+mod error;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
+pub mod json;
+pub mod limits;
+mod node;
+mod number;
+mod object;
+mod order;
+mod order_key;
+mod view;
+
+pub use encode::{Encoder, encode_json};
+pub use error::ReadError;
+pub use node::{ArrayRef, Kind, Node, ObjectRef, ValueRef};
+pub use number::Number;
+pub use object::Object;
+pub use order::{compare, equal};
+pub use order_key::{
+    canonical, canonical_hash, key_is_cut, kind_bounds, order_key, order_key_length,
+    string_prefix_key, undefined_key,
+};
+pub use view::View;
 
 /// A value of a document.
 ///
@@ -38,48 +70,59 @@ pub enum Value {
     MaxKey,
 }
 
-/// The properties of an object in the order in which they were written. Names are unique: a later property of the same
-/// name replaces the value of the former, in its place.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Object(Vec<(String, Value)>);
-
-impl Object {
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    pub fn get(&self, name: &str) -> Option<&Value> {
-        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value)
-    }
-
-    pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
-        self.0.iter_mut().find(|(key, _)| key == name).map(|(_, value)| value)
-    }
-
-    /// Sets a property and answers the value that it had.
-    pub fn insert(&mut self, name: impl Into<String>, value: Value) -> Option<Value> {
-        let name = name.into();
-        if let Some(there) = self.get_mut(&name) {
-            return Some(std::mem::replace(there, value));
+impl Value {
+    /// A computed number: whole ones that a double holds exactly become integers, so that they are written as `10` and
+    /// not as `10.0`. A result that is no finite number is no value.
+    pub fn number(number: f64) -> Option<Self> {
+        const EXACT: f64 = 9_007_199_254_740_992.0;
+        if !number.is_finite() {
+            return None;
         }
-        self.0.push((name, value));
-        None
+        let whole = number.trunc() == number && number.abs() < EXACT;
+        let negative_zero = number == 0.0 && number.is_sign_negative();
+        if whole && !negative_zero {
+            return Some(Self::Int64(number as i64));
+        }
+        Some(if negative_zero { Self::Int64(0) } else { Self::Double(number) })
     }
 
-    pub fn remove(&mut self, name: &str) -> Option<Value> {
-        let at = self.0.iter().position(|(key, _)| key == name)?;
-        Some(self.0.remove(at).1)
+    /// The value of a JSON text.
+    pub fn from_json(text: &[u8]) -> Result<Self, ReadError> {
+        json::read(text)
     }
 
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    pub fn to_json(&self) -> String {
+        ValueRef::from(self).to_json()
     }
 
-    pub fn len(&self) -> usize {
-        self.0.len()
+    /// The value as it is stored; [`View::parse`] reads it.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut encoder = Encoder::new();
+        encoder.value(self.into());
+        encoder.finish()
     }
+}
 
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::String(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::String(text)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Self::Int64(number)
     }
 }
