@@ -67,9 +67,7 @@ impl PartitionKey {
             Component::Undefined => Value::Object(Default::default()),
             Component::Null => Value::Null,
             Component::Bool(is) => Value::Bool(*is),
-            Component::Number(number) => {
-                Value::number(*number).unwrap_or(Value::Double(*number))
-            }
+            Component::Number(number) => Value::number(*number).unwrap_or(Value::Double(*number)),
             Component::Text(text) => Value::String(text.clone()),
         };
         self.0.iter().map(value).collect()
