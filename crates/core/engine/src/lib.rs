@@ -12,7 +12,9 @@ pub mod changes;
 mod condition;
 mod containers;
 mod cut;
+mod derived;
 mod engine;
+mod entries;
 mod expiry;
 mod fanout;
 pub mod fsck;
@@ -48,6 +50,7 @@ mod view;
 
 pub use condition::Condition;
 pub use cut::{Isolated, Middle};
+pub use derived::{Deriver, Deriving, Rules, Standing};
 pub use engine::Engine;
 pub use expiry::Expirer;
 pub use fanout::{
@@ -72,9 +75,10 @@ pub use view::View;
 
 // What shapes and fronts need of the layers below, so that they name the engine and nothing under it.
 pub use lazuli_env::{BoxFuture, Env};
+pub use lazuli_shardmap::epk::Component;
 pub use lazuli_shardmap::key::{KeyPart, KeySchema, KeyType};
 pub use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
-pub use lazuli_shardmap::manager::{Cuts, NewContainer};
+pub use lazuli_shardmap::manager::{Cuts, Known, NewContainer};
 pub use lazuli_shardmap::route::hashed_slice;
 pub use lazuli_shardmap::{
     Container, ContainerId, Epoch, MapKind, Move, MoveStage, Partition, PartitionId,

@@ -98,6 +98,10 @@ impl Space {
     /// `LSN (8) | space (1) | route | row key`: what was written in a partition while it is on its way to another shard.
     pub const MOVING: Self = Self(0x42);
 
+    // Every other container: what is ordered by entries of indexes.
+    /// `entry | route | row key`: entries that follow from items.
+    pub const INDEX: Self = Self(0x43);
+
     /// Every time-ordered space: what is filtered by route when a partition goes.
     pub const TIME_ORDERED: &[Self] = &[Self::CHANGES, Self::EXPIRY, Self::MOVING];
 }

@@ -16,9 +16,8 @@ use lazuli_store::{Direction, Page, PageLimit, Reader, Reads, Result, Write};
 
 use super::mover::Mover;
 use crate::changes;
-use crate::item::{Item, ItemKey};
+use crate::item::ItemKey;
 use crate::stats::{Counts, Size};
-use crate::tx::{expiry_key, route_length};
 
 /// What one commit of a pass brings over at most.
 const PAGE: PageLimit = PageLimit { items: 1_024, bytes: 1024 * 1024 };
@@ -128,10 +127,15 @@ impl Mover<'_> {
         changed: BTreeMap<Bytes, Changed>,
         mut writes: Vec<Write>,
     ) -> Result<()> {
+        let derived = self.engine.derived(self.moving.container).await?;
         for (bytes, Changed { key, new, old }) in &changed {
             if old != new {
                 self.progress.hold(bytes.len(), old.as_ref(), new.as_ref());
-                replace(&mut writes, key, old.clone(), new.clone())?;
+                derived.replace(key, old.as_ref(), new.as_ref(), &mut writes)?;
+                writes.push(match new {
+                    Some(value) => Write::Put(bytes.clone(), value.clone()),
+                    None => Write::Delete(bytes.clone()),
+                });
             }
         }
         self.write(writes).await?;
@@ -151,26 +155,4 @@ async fn feed(source: &dyn Reader, change: &changes::ItemChange) -> Result<Optio
     let record = changes::record(Space::CHANGES, change.lsn, &change.key, change.operation);
     // What was trimmed meanwhile stays trimmed.
     Ok(source.get(record.key()).await?.map(|_| record))
-}
-
-/// Makes an item of the target what it is on the source, and its row of the expiry space too.
-fn replace(
-    writes: &mut Vec<Write>,
-    key: &ItemKey,
-    old: Option<Bytes>,
-    new: Option<Bytes>,
-) -> Result<()> {
-    let expiry = |value: &Option<Bytes>| -> Result<Option<u64>> {
-        Ok(value.clone().map(Item::decode).transpose()?.and_then(|item| item.expires_ms))
-    };
-    let (was, is) = (expiry(&old)?, expiry(&new)?);
-    if was != is {
-        writes.extend(was.map(|at| Write::Delete(expiry_key(at, key))));
-        writes.extend(is.map(|at| Write::Put(expiry_key(at, key), route_length(key))));
-    }
-    writes.push(match new {
-        Some(value) => Write::Put(key.bytes().clone(), value),
-        None => Write::Delete(key.bytes().clone()),
-    });
-    Ok(())
 }

@@ -1,0 +1,5 @@
+//! Documents: items, containers and their directory.
+
+mod directory;
+mod items;
+mod world;
