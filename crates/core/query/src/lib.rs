@@ -4,5 +4,6 @@ mod error;
 pub mod evaluate;
 pub mod functions;
 pub mod limits;
+pub mod plan;
 
 pub use error::{ErrorKind, QueryError, QueryErrors, Span, code};
