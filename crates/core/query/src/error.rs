@@ -76,6 +76,16 @@ impl QueryError {
         self.span = Some(span);
         self
     }
+
+    /// The same error with its place counted in UTF-16 units of the text, as the service counts.
+    pub(crate) fn in_units_of(mut self, text: &str) -> Self {
+        let units = |bytes: usize| match text.get(..bytes) {
+            Some(before) => before.encode_utf16().count(),
+            None => bytes,
+        };
+        self.span = self.span.map(|span| Span::new(units(span.start), units(span.end)));
+        self
+    }
 }
 
 impl fmt::Display for QueryError {
@@ -100,7 +110,7 @@ impl From<QueryError> for QueryErrors {
 }
 
 impl QueryErrors {
-    /// The errors as the service's message has them: a JSON text with locations in characters.
+    /// The errors as the service's message has them: a JSON text.
     pub fn to_json(&self) -> String {
         let mut out = String::from("{\"errors\":[");
         for (place, error) in self.0.iter().enumerate() {
