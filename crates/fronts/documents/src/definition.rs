@@ -55,7 +55,7 @@ pub(crate) fn check(given: &Object) -> Result<Checked> {
     body.insert("id", given.get("id").cloned().unwrap_or(Value::Null));
     let indexing = given.get("indexingPolicy").filter(|value| **value != Value::Null);
     let indexing = indexing.map_or(Ok(IndexingPolicy::default()), IndexingPolicy::from_value)?;
-    body.insert("indexingPolicy", indexing.to_value());
+    body.insert("indexingPolicy", shown_policy(&indexing, given.get("indexingPolicy")));
     let (paths, kind, key) = partition_key(given.get("partitionKey"))?;
     body.insert("partitionKey", key);
     let unique = unique_keys(given.get("uniqueKeyPolicy"))?;
@@ -92,6 +92,22 @@ pub(crate) fn check(given: &Object) -> Result<Checked> {
         versions_kept_s: kept,
     };
     Ok(Checked { new, body })
+}
+
+/// A policy as clients see it: what they wrote, and for the rest what is in force.
+fn shown_policy(policy: &IndexingPolicy, given: Option<&Value>) -> Value {
+    let Value::Object(mut shown) = policy.to_value() else { return Value::Null };
+    if let Some(Value::Object(given)) = given {
+        for (name, value) in given.iter().filter(|(name, _)| name != "indexingMode") {
+            shown.insert(name.clone(), value.clone());
+        }
+    }
+    // The service writes the one path that it excludes by itself with quotation marks.
+    let is_given = matches!(given, Some(Value::Object(given)) if given.get("excludedPaths").is_some());
+    if policy.is_on() && !is_given {
+        shown.insert("excludedPaths", Value::Array(vec![of("path", "/\"_etag\"/?")]));
+    }
+    Value::Object(shown)
 }
 
 /// Refuses a change of what is fixed when a container is created.

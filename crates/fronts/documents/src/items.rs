@@ -16,7 +16,7 @@ use crate::containers::Opened;
 use crate::error::{Fault, Result, Status, substatus};
 use crate::patch::Patch;
 use crate::session::{self, Seen};
-use crate::{Call, Front, condition, response};
+use crate::{Call, Front, condition, response, scripts};
 
 /// The errors of operations on items, in the service's words.
 pub(crate) fn from_core(error: Error) -> Fault {
@@ -156,8 +156,16 @@ async fn write(
     operation: Operation,
 ) -> Result<Response> {
     let budget = front.admit_key(call, opened, key).await?;
-    let done = front.documents.run_one(&opened.collection, key, operation).await;
-    let done = done.map_err(from_core).inspect_err(|fault| budget.take(fault.charge))?;
+    let has_triggers =
+        !(call.headers.pre_triggers.is_empty() && call.headers.post_triggers.is_empty());
+    let done = match has_triggers {
+        true => scripts::with_triggers(front, call, opened, key, &operation).await,
+        false => {
+            let done = front.documents.run_one(&opened.collection, key, operation).await;
+            done.map_err(from_core)
+        }
+    };
+    let done = done.inspect_err(|fault| budget.take(fault.charge))?;
     let units = written(&done);
     budget.take(units);
     let status = match (&done.document, done.was_there) {

@@ -7,6 +7,7 @@
 mod access;
 mod account;
 mod address;
+mod attempt;
 mod batch;
 mod budget;
 mod charge;
@@ -37,6 +38,7 @@ use std::sync::Arc;
 
 use lazuli_azure::auth::Accounts;
 use lazuli_http::{Api, Handler, Request, Response, serve_api};
+use lazuli_scripts::Scripts;
 use lazuli_shapes::document::Documents;
 use lazuli_value::{Object, Value};
 
@@ -62,13 +64,15 @@ pub struct Parts {
 
 /// The handler of the service.
 pub fn handler(documents: Documents, parts: Parts) -> Handler {
-    serve_api(Front { documents, parts, remembered: Remembered::default() })
+    let (remembered, scripts) = (Remembered::default(), Scripts::default());
+    serve_api(Front { documents, parts, remembered, scripts })
 }
 
 struct Front {
     documents: Documents,
     parts: Parts,
     remembered: Remembered,
+    scripts: Scripts,
 }
 
 /// What operations need to know of the request beside their own arguments.
@@ -87,6 +91,11 @@ impl Call {
 }
 
 impl Front {
+    /// A name that no other item has, for scripts that leave it to the server.
+    fn number(&self, salt: u64) -> String {
+        RequestId(self.documents.engine().env().ids.next().0 ^ u128::from(salt)).to_string()
+    }
+
     /// The body of a request that is an object.
     async fn body(&self, request: &mut Request) -> Result<Object> {
         let body = request.take_body().collect(self.parts.limits.item_bytes_max).await?;

@@ -2,12 +2,11 @@
 
 use lazuli_shapes::document::{Collection, Documents, NewDefinition, Range};
 
-use crate::error::{Fault, Result};
+use crate::error::Result;
 
 pub(crate) trait Pending {
     async fn redefine(&self, collection: &Collection, new: NewDefinition) -> Result<()>;
     async fn figures(&self, collection: &Collection) -> Result<Vec<(Range, u64, u64)>>;
-    async fn divide(&self, collection: &Collection, pieces: usize) -> Result<()>;
 }
 
 impl Pending for Documents {
@@ -17,9 +16,5 @@ impl Pending for Documents {
 
     async fn figures(&self, _: &Collection) -> Result<Vec<(Range, u64, u64)>> {
         Ok(Vec::new())
-    }
-
-    async fn divide(&self, _: &Collection, _: usize) -> Result<()> {
-        Err(Fault::gap("A split"))
     }
 }

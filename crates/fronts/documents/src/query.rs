@@ -21,7 +21,7 @@ use crate::error::{Fault, Result};
 use crate::feed::{self, Part, position, position_text};
 use crate::items::{from_core, of_container, parse};
 use crate::limits::QUERY_BYTES_MAX;
-use crate::{Call, Front, response};
+use crate::{Call, Front, response, scripts};
 
 /// How many items are read at once for a query.
 const READ_ITEMS: usize = 500;
@@ -145,7 +145,7 @@ pub(crate) fn page_of(
     execution.finish(is_end).map_err(failed)
 }
 
-fn value(row: &[u8]) -> Result<Value> {
+pub(crate) fn value(row: &[u8]) -> Result<Value> {
     let view = View::parse(row).map_err(|error| Fault::internal(error.to_string()))?;
     Ok(view.to_value())
 }
@@ -261,7 +261,10 @@ async fn scan(
         has_null_extremes: part.is_whole,
         ..PageOptions::of_rows(limits.page_items(call.headers.items_max))
     };
-    let context = Context::new(call.received_ms as i64, call.received_ms);
+    let mut context = Context::new(call.received_ms as i64, call.received_ms);
+    if prepared.query.text().contains("udf") {
+        context.functions = Some(scripts::functions(front, call, opened).await?);
+    }
     let checked = prepared.checked.clone();
     let begun =
         Execution::new(checked, prepared.fingerprint, context, options, false, after.clone());

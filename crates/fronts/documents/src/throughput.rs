@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lazuli_shapes::document::{Collection, PartitionKey, Range, Rid, Scope};
+use bytes::Bytes;
+use lazuli_shapes::document::{
+    Collection, DocumentReason, KeyKind, PartitionKey, Range, Rid, Scope,
+};
 
 use crate::budget::{Account, Budgets};
 use crate::containers::Opened;
@@ -176,10 +179,74 @@ impl Front {
         if rid.collection().as_ref() != Some(&rid) {
             return Ok(());
         }
-        let each = self.parts.limits.physical_partition_units_max.max(1);
-        let needed = throughput.units().div_ceil(each) as usize;
+        let limits = &self.parts.limits;
         let collection = self.documents.open_rid(account, &rid).await?;
-        self.documents.divide(&collection, needed).await?;
+        let ranges = self.documents.ranges(&collection).await?.len();
+        let most = limits.physical_partition_units_max as usize * ranges;
+        if throughput.units() as usize > most {
+            let pieces = throughput.units().div_ceil(limits.initial_partition_units.max(1));
+            self.divide(&collection, pieces as usize).await?;
+        }
         Ok(())
+    }
+
+    /// Halves the widest range until there are enough. A range that another request has split meanwhile is looked at again.
+    async fn divide(&self, collection: &Collection, pieces: usize) -> Result<()> {
+        // Each round splits one range, or finds that somebody else did.
+        for _ in 0..2 * pieces {
+            let ranges = self.documents.ranges(collection).await?;
+            let widest = ranges.iter().max_by_key(|range| width(range));
+            let Some(widest) = widest.filter(|_| ranges.len() < pieces) else { return Ok(()) };
+            let at = match collection.definition().key_kind {
+                // Effective keys of the first version are no even numbers: they are cut where the items are.
+                KeyKind::V1 => None,
+                KeyKind::V2 | KeyKind::Multi => Some(middle(widest)),
+            };
+            match self.documents.split(collection, widest.id, at).await {
+                Err(error) if error.is(DocumentReason::RangeGone) || error.is_moved() => {}
+                done => done?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The bounds of a range as numbers. Hashes have two bits less than their bytes.
+fn bounds(range: &Range) -> (u128, u128) {
+    let number = |bytes: &[u8]| {
+        let mut first = [0; 16];
+        let length = bytes.len().min(16);
+        first[..length].copy_from_slice(&bytes[..length]);
+        u128::from_be_bytes(first)
+    };
+    (number(&range.min), range.max.as_ref().map_or(1 << 126, |max| number(max)))
+}
+
+fn width(range: &Range) -> u128 {
+    let (min, max) = bounds(range);
+    max.saturating_sub(min)
+}
+
+fn middle(range: &Range) -> Bytes {
+    let (min, max) = bounds(range);
+    Bytes::copy_from_slice(&(min + max.saturating_sub(min) / 2).to_be_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use lazuli_engine::PartitionId;
+
+    use super::*;
+
+    #[test]
+    fn ranges_are_halved_in_the_space_of_hashes() {
+        let all = Range { id: PartitionId(1), min: Bytes::new(), max: None, parents: Vec::new() };
+        let half = middle(&all);
+        assert_eq!(half[..2], [0x20, 0]);
+        let low = Range { max: Some(half.clone()), ..all.clone() };
+        assert_eq!(middle(&low)[0], 0x10);
+        let high = Range { min: half, ..all };
+        assert_eq!(middle(&high)[0], 0x30);
+        assert_eq!(width(&low), width(&high));
     }
 }
