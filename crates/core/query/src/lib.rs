@@ -1,1 +1,61 @@
 //! Queries over documents: from text to tree, from tree to plan, from plan to rows.
+//!
+//! - `syntax/` reads text into a tree as it was written; `check/` makes of it the tree that is executed (`tree.rs`), with
+//!   the errors of the service.
+//! - `plan/` decides which items are read; the shape that has them reads them.
+//! - `evaluate/` computes expressions over a row, `functions/` are the built-in ones.
+//!
+//! Invariant: nothing here reads or writes anything, and the same items in the same order give the same rows.
+
+mod check;
+mod error;
+pub mod evaluate;
+pub mod functions;
+pub mod limits;
+pub mod plan;
+pub mod syntax;
+pub mod tree;
+
+pub use check::{Checked, ComputedProperties, Parameters};
+pub use error::{ErrorKind, QueryError, QueryErrors, Span, code};
+
+/// A query whose text was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Query {
+    text: String,
+    select: syntax::Select,
+}
+
+impl Query {
+    /// Reads a text. Errors have their places in UTF-16 units, as the service counts them.
+    pub fn parse(text: &str) -> Result<Self, QueryErrors> {
+        match syntax::parse(text) {
+            Ok(select) => Ok(Self { text: text.to_owned(), select }),
+            Err(error) => Err(error.in_units_of(text).into()),
+        }
+    }
+
+    /// The tree as it was written.
+    pub fn select(&self) -> &syntax::Select {
+        &self.select
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Resolves names, parameters and functions.
+    pub fn check(&self, parameters: &Parameters) -> Result<Checked, QueryErrors> {
+        self.check_with(parameters, &[])
+    }
+
+    /// The same with the properties that the container computes.
+    pub fn check_with(
+        &self,
+        parameters: &Parameters,
+        computed: &ComputedProperties,
+    ) -> Result<Checked, QueryErrors> {
+        check::check(&self.select, parameters, computed)
+            .map_err(|error| error.in_units_of(&self.text).into())
+    }
+}
