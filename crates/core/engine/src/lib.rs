@@ -15,6 +15,7 @@ mod cut;
 mod derived;
 mod engine;
 mod entries;
+mod entry_scan;
 mod expiry;
 mod fanout;
 pub mod fsck;
@@ -52,6 +53,7 @@ pub use condition::Condition;
 pub use cut::{Isolated, Middle};
 pub use derived::{Deriver, Deriving, Rules, Standing};
 pub use engine::Engine;
+pub use entry_scan::ShardView;
 pub use expiry::Expirer;
 pub use fanout::{
     Continuation, FanOut, FanOutPage, Missing, OnFailure, Order, PartitionScan, RowPage,

@@ -6,7 +6,7 @@
 //! What an item lacks has no entry. But each item has one entry for its *outline*, a hash of all places that it has entries at.
 //! Items of a container have few outlines, so those that lack a path are found by looking at one item of each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use lazuli_engine::{Item, Result};
@@ -31,7 +31,7 @@ const COMPOSITE: u64 = 3;
 const UNIQUE_KEY: u64 = 4;
 
 /// The place of what is at the end of these steps.
-fn place_of<'a>(steps: impl IntoIterator<Item = &'a Step>) -> u64 {
+pub(super) fn place_of<'a>(steps: impl IntoIterator<Item = &'a Step>) -> u64 {
     steps.into_iter().fold(ROOT, |place, step| match step {
         Step::Name(name) => below(place, name),
         Step::Element => element(place),
@@ -232,6 +232,17 @@ impl Indexes {
 
     pub(super) fn is_empty(&self) -> bool {
         self.all.is_empty() && self.unique_keys.is_empty()
+    }
+
+    /// The places that a stored item has entries at in one index.
+    pub(super) fn places(&self, generation: Generation, item: &Item) -> Result<BTreeSet<u64>> {
+        let entries = self.entries(item)?;
+        let is_its = |entry: &&Bytes| generation_of(entry) == Some(generation);
+        let place = |entry: &Bytes| {
+            let bytes = entry.get(4..HEAD_BYTES).and_then(|bytes| bytes.try_into().ok());
+            u64::from_be_bytes(bytes.unwrap_or_default())
+        };
+        Ok(entries.iter().filter(is_its).map(place).collect())
     }
 
     /// The entries of a stored item, ascending.
