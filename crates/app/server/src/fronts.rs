@@ -9,7 +9,7 @@ use lazuli_shapes::document::Documents;
 use lazuli_shapes::queue::Queues;
 use lazuli_shapes::record::Records;
 
-use crate::accounts::{PUBLISHED_KEY, PUBLISHED_NAME};
+use crate::accounts::{PUBLISHED_DOCUMENT_KEY, PUBLISHED_KEY, PUBLISHED_NAME};
 use crate::core::Core;
 use crate::settings::table::row;
 use crate::settings::{FrontSettings, Row, Settings};
@@ -103,11 +103,6 @@ fn storage(field: &str, url: &str, account: &str, key: &str) -> String {
          {field}={url}/{account};"
     )
 }
-
-/// The key that emulators of the document service have always had. It opens the account of development as long as that one
-/// has its own published key, so never on an address that other machines can reach.
-const PUBLISHED_DOCUMENT_KEY: &str =
-    "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 
 /// The connection string of the document service, which knows an account by its key alone.
 fn documents(url: &str, _account: &str, key: &str) -> String {

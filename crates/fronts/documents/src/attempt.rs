@@ -343,9 +343,7 @@ impl<'a> Attempt<'a> {
         }
         let mut body: Object = write.body;
         if write.generates_id && body.get("id").is_none() {
-            self.made += 1;
-            let number = self.front.number(self.made);
-            body.insert("id", number.into());
+            body.insert("id", self.front.fresh_id().into());
         }
         let body = Body::from_value(&Value::Object(body)).map_err(from_core)?;
         let id = id.unwrap_or_else(|| body.id().to_owned());

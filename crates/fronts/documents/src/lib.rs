@@ -92,8 +92,8 @@ impl Call {
 
 impl Front {
     /// A name that no other item has, for scripts that leave it to the server.
-    fn number(&self, salt: u64) -> String {
-        RequestId(self.documents.engine().env().ids.next().0 ^ u128::from(salt)).to_string()
+    fn fresh_id(&self) -> String {
+        self.documents.engine().env().ids.next_id().to_string()
     }
 
     /// The body of a request that is an object.
