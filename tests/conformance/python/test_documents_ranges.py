@@ -3,6 +3,8 @@
 import threading
 
 from azure.cosmos import CosmosClient
+from azure.cosmos._retry_options import RetryOptions
+from azure.cosmos.documents import ConnectionPolicy
 
 from documents import all_of, container, ids, make, refusal
 
@@ -86,7 +88,9 @@ def test_costs_follow_the_size_of_items(container):
 
 def test_a_container_over_its_budget_refuses_and_says_when_to_come(target, documents_key, database):
     container = make(database)
-    client = CosmosClient(target["endpoints"]["documents"], documents_key, retry_throttle_total=0)
+    policy = ConnectionPolicy()
+    policy.RetryOptions = RetryOptions(0, None, 0)
+    client = CosmosClient(target["endpoints"]["documents"], documents_key, connection_policy=policy)
     hasty = client.get_database_client(database.id).get_container_client(container.id)
     big = {"id": "1", "pk": "a", "text": "x" * 500 * 1024}
 
