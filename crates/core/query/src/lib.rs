@@ -15,6 +15,8 @@ mod error;
 pub mod evaluate;
 pub mod execute;
 pub mod functions;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 pub mod limits;
 pub mod partitioned;
 pub mod plan;
