@@ -3,16 +3,43 @@
 //! A function gets its evaluated arguments and answers a value, or `None` for undefined. It is pure: time and chance come
 //! from the [`Context`] of the call.
 
+mod array;
+mod calendar;
+#[cfg(test)]
+mod check;
+mod conditional;
+mod convert;
+mod date;
+mod integers;
+pub mod limits;
 mod math;
+mod regex;
+mod spatial;
 mod strings;
+pub mod text;
+mod three_valued;
 mod types;
+mod vector;
 
 use lazuli_value::{ArrayRef, ObjectRef, Value, ValueRef};
 
 use crate::evaluate::{Context, Datum};
 
 /// All groups of functions.
-const GROUPS: &[&[Function]] = &[math::FUNCTIONS, strings::FUNCTIONS, types::FUNCTIONS];
+const GROUPS: &[&[Function]] = &[
+    array::FUNCTIONS,
+    conditional::FUNCTIONS,
+    convert::FUNCTIONS,
+    date::FUNCTIONS,
+    integers::FUNCTIONS,
+    math::FUNCTIONS,
+    regex::FUNCTIONS,
+    spatial::FUNCTIONS,
+    strings::FUNCTIONS,
+    text::FUNCTIONS,
+    types::FUNCTIONS,
+    vector::FUNCTIONS,
+];
 
 /// What happens if an argument is undefined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
