@@ -13,10 +13,11 @@ mod date;
 mod integers;
 pub mod limits;
 mod math;
+pub mod rank;
 mod regex;
 mod spatial;
 mod strings;
-pub mod text;
+mod text;
 mod three_valued;
 mod types;
 mod vector;
@@ -33,6 +34,7 @@ const GROUPS: &[&[Function]] = &[
     date::FUNCTIONS,
     integers::FUNCTIONS,
     math::FUNCTIONS,
+    rank::FUNCTIONS,
     regex::FUNCTIONS,
     spatial::FUNCTIONS,
     strings::FUNCTIONS,
@@ -61,6 +63,8 @@ pub struct Function {
     pub undefined: Undefined,
     /// Whether it gives the same result for the same arguments, so that a call with constants is made once.
     pub pure: bool,
+    /// Whether it is a score, which only ORDER BY RANK may hold.
+    pub ranks: bool,
     pub call: fn(&Call<'_>) -> Option<Value>,
 }
 
@@ -72,13 +76,19 @@ impl Function {
         most: usize,
         call: fn(&Call<'_>) -> Option<Value>,
     ) -> Self {
-        Self { name, least, most, undefined: Undefined::Spreads, pure: true, call }
+        Self { name, least, most, undefined: Undefined::Spreads, pure: true, ranks: false, call }
     }
 
     /// The same function, called with undefined arguments too.
     pub const fn with_undefined(mut self) -> Self {
         self.undefined = Undefined::IsPassed;
         self
+    }
+
+    /// The same function as a score: it is called with undefined arguments, and only in ORDER BY RANK.
+    pub const fn ranking(mut self) -> Self {
+        self.ranks = true;
+        self.with_undefined()
     }
 
     /// The same function, called for each row even if its arguments are constants.

@@ -1,6 +1,6 @@
 //! The distance of two vectors.
 
-use lazuli_value::{ArrayRef, Value};
+use lazuli_value::{ArrayRef, ObjectRef, Value, ValueRef};
 
 use super::{Call, Function};
 
@@ -24,6 +24,14 @@ impl Measure {
         measures.iter().find(|(it, _)| it.eq_ignore_ascii_case(name)).map(|(_, measure)| *measure)
     }
 
+    /// The measure that the options of a call name, or the usual one.
+    fn of_options(options: ObjectRef<'_>) -> Option<Self> {
+        match options.get("distanceFunction") {
+            Some(name) => Self::read(name.as_str()?),
+            None => Some(Self::Cosine),
+        }
+    }
+
     fn of(self, one: &[f64], two: &[f64]) -> f64 {
         let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         match self {
@@ -34,6 +42,12 @@ impl Measure {
             }
         }
     }
+}
+
+/// Whether a larger distance means that vectors are nearer to each other, given the options of the call.
+pub(super) fn larger_is_nearer(options: Option<ValueRef<'_>>) -> bool {
+    let measure = options.and_then(ValueRef::as_object).and_then(Measure::of_options);
+    measure != Some(Measure::Euclidean)
 }
 
 /// Types of the components that the service knows. Distances are computed with doubles whatever the type.
@@ -47,9 +61,7 @@ fn vector_distance(call: &Call<'_>) -> Option<Value> {
     let mut measure = Measure::Cosine;
     if call.has(3) {
         let options = call.object(3)?;
-        if let Some(name) = options.get("distanceFunction") {
-            measure = Measure::read(name.as_str()?)?;
-        }
+        measure = Measure::of_options(options)?;
         if let Some(name) = options.get("dataType") {
             let name = name.as_str()?;
             TYPES.iter().find(|it| it.eq_ignore_ascii_case(name))?;
