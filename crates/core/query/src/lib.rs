@@ -3,20 +3,26 @@
 //! - `syntax/` reads text into a tree as it was written; `check/` makes of it the tree that is executed (`tree.rs`), with
 //!   the errors of the service.
 //! - `plan/` decides which items are read; the shape that has them reads them.
+//! - `execute/` takes the items and gives pages of rows; `continuation.rs` is what the next page needs.
 //! - `evaluate/` computes expressions over a row, `functions/` are the built-in ones.
 //!
 //! Invariant: nothing here reads or writes anything, and the same items in the same order give the same rows.
 
 mod check;
+mod continuation;
 mod error;
 pub mod evaluate;
+pub mod execute;
 pub mod functions;
 pub mod limits;
 pub mod plan;
 pub mod syntax;
 pub mod tree;
 
+use lazuli_value::{Value, canonical_hash};
+
 pub use check::{Checked, ComputedProperties, Parameters};
+pub use continuation::{Continuation, Position};
 pub use error::{ErrorKind, QueryError, QueryErrors, Span, code};
 
 /// A query whose text was read.
@@ -42,6 +48,15 @@ impl Query {
 
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// A number that tells this query with these parameters apart from others, for its continuations.
+    pub fn fingerprint(&self, parameters: &Parameters) -> u64 {
+        let mut parts = vec![Value::String(self.text.clone())];
+        for (name, value) in parameters {
+            parts.extend([Value::String(name.clone()), value.clone()]);
+        }
+        canonical_hash((&Value::Array(parts)).into()) as u64
     }
 
     /// Resolves names, parameters and functions.

@@ -67,7 +67,7 @@ fn limits_are_kept() {
     refused(&format!("SELECT VALUE c FROM c{joins}"), "SC1001", "joins");
     let list = vec!["1"; 16_001].join(",");
     refused(&format!("SELECT * FROM c WHERE c.x IN ({list})"), "SC1001", "IN expression");
-    let calls = vec!["udf.f(c)"; 11].join(",");
+    let calls = ["udf.f(c)"; 11].join(",");
     refused(&format!("SELECT {calls} FROM c"), "SC3005", "user-defined");
 }
 

@@ -16,7 +16,7 @@ pub use context::{Context, UserFunctions};
 pub use datum::Datum;
 pub use frame::Frame;
 pub use like::{is_like, prefix_of_pattern};
-pub(crate) use rows::{Flow, for_each_row, run};
+pub(crate) use rows::{Flow, for_each_row, output_of_slots, run};
 pub(crate) use sort_key::{append_sort_key, value_bytes};
 
 use crate::error::{ErrorKind, QueryError};

@@ -4,9 +4,15 @@
 //! [`Order`] asks for, and pushes each item once into an `Execution`, which filters, joins,
 //! projects, sorts, groups and pages.
 
+mod choose;
+mod condition;
+mod explain;
 mod path;
 mod range;
+#[cfg(test)]
+mod tests;
 
+pub use choose::plan;
 pub use path::{Path, Step};
 pub use range::KeyRange;
 
@@ -25,6 +31,17 @@ pub struct Plan {
     /// Whether the answer is made from the number of items that the access yields, so that no item has to be read:
     /// `Execution::push_count` takes the number.
     pub is_count: bool,
+    /// An ORDER BY that no index serves, so that rows are sorted in memory. The service refuses such queries.
+    pub unserved_order: Option<UnservedOrder>,
+}
+
+/// What an ORDER BY lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnservedOrder {
+    /// Its one path is not indexed, or it is no path of the item.
+    Path,
+    /// There is no composite index of its paths in this order.
+    Composite,
 }
 
 /// Where items come from.
@@ -47,8 +64,8 @@ pub enum Access {
 /// Ranges of one index.
 ///
 /// An index of a path has one entry for each item and value at that path: `order key of the value | item key`. A path
-/// with [`Step::Element`] has one for each element. Absent values have none, and arrays and objects have none either unless
-/// [`Schema::has_containers`] says so.
+/// with [`Step::Element`] has one for each element. Absent values have none. Arrays and objects have one that tells no
+/// more than which of the two it is, if [`Schema::has_containers`] says so, and none otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexScan {
     pub path: Path,
@@ -56,6 +73,9 @@ pub struct IndexScan {
     pub ranges: Vec<KeyRange>,
     /// Read from the end. Only matters if the order does.
     pub is_descending: bool,
+    /// Whether the items without a value at the path are wanted too. In the order they come first, or last if it
+    /// descends.
+    pub has_missing: bool,
 }
 
 /// In which order items must be pushed.
@@ -82,13 +102,18 @@ pub trait Schema {
     /// Whether every item with a value other than an array or object at this path has an entry for it.
     fn is_indexed(&self, path: &Path) -> bool;
 
-    /// Whether arrays and objects have entries, too.
+    /// Whether arrays and objects have an entry that says that they are there.
     fn has_containers(&self) -> bool {
         false
     }
 
     /// Whether every item has an entry for this path, so that reading the index in its order leaves no item out.
     fn is_everywhere(&self, _path: &Path) -> bool {
+        false
+    }
+
+    /// Whether the items without a value at a path can be found, as [`IndexScan::has_missing`] asks for.
+    fn finds_missing(&self) -> bool {
         false
     }
 

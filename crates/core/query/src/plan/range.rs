@@ -102,21 +102,34 @@ fn uncut(value: ValueRef<'_>, key: &[u8]) -> Vec<u8> {
 }
 
 /// Sorts ranges and joins those that touch.
-pub fn united(mut ranges: Vec<KeyRange>) -> Vec<KeyRange> {
+pub(super) fn united(mut ranges: Vec<KeyRange>) -> Vec<KeyRange> {
     ranges.retain(|range| !range.is_empty());
     ranges.sort_unstable_by(|one, two| one.from.cmp(&two.from));
     let mut united: Vec<KeyRange> = Vec::with_capacity(ranges.len());
     for range in ranges {
         match united.last_mut() {
-            Some(last) if range.from <= last.to => last.to = range.to.max(last.to.clone()),
+            Some(last) if range.from <= last.to => {
+                if range.to > last.to {
+                    last.to = range.to;
+                }
+            }
             _ => united.push(range),
         }
     }
     united
 }
 
-/// The keys that are in a range of each of two lists.
-pub fn intersected(one: &[KeyRange], two: &[KeyRange]) -> Vec<KeyRange> {
-    let pairs = one.iter().flat_map(|range| two.iter().map(|other| range.and(other)));
-    united(pairs.collect())
+/// The keys that are in a range of each of two lists, which are sorted and disjoint.
+pub(super) fn intersected(one: &[KeyRange], two: &[KeyRange]) -> Vec<KeyRange> {
+    let (mut at, mut other) = (0, 0);
+    let mut both = Vec::new();
+    while let (Some(first), Some(second)) = (one.get(at), two.get(other)) {
+        let common = first.and(second);
+        if !common.is_empty() {
+            both.push(common);
+        }
+        // What ends first cannot meet anything that follows.
+        if first.to < second.to { at += 1 } else { other += 1 }
+    }
+    both
 }

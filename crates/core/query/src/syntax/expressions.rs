@@ -143,10 +143,10 @@ impl Parser {
         self.descend()?;
         let inside = self.unary()?;
         self.depth -= 1;
-        if let (UnaryOp::Minus, ExprKind::Literal(Some(number))) = (operator, &inside.kind) {
-            if let Some(negated) = negated(number) {
-                return self.node(ExprKind::Literal(Some(negated)), start);
-            }
+        if let (UnaryOp::Minus, ExprKind::Literal(Some(number))) = (operator, &inside.kind)
+            && let Some(negated) = negated(number)
+        {
+            return self.node(ExprKind::Literal(Some(negated)), start);
         }
         self.node(ExprKind::Unary(operator, Box::new(inside)), start)
     }

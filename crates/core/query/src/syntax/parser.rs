@@ -139,7 +139,7 @@ impl Parser {
         let is_distinct = self.take_word("DISTINCT");
         let top = if self.take_word("TOP") { Some(self.count()?) } else { None };
         let projection = self.projection()?;
-        let from = if self.take_word("FROM") { self.from()? } else { Vec::new() };
+        let from = if self.take_word("FROM") { self.sources()? } else { Vec::new() };
         let filter = if self.take_word("WHERE") { Some(self.expression()?) } else { None };
         let group = if self.take_word("GROUP") {
             self.word("BY")?;
@@ -223,15 +223,15 @@ impl Parser {
         Ok(None)
     }
 
-    fn from(&mut self) -> Result<Vec<FromItem>, QueryError> {
-        let mut items = vec![self.from_item()?];
+    fn sources(&mut self) -> Result<Vec<FromItem>, QueryError> {
+        let mut items = vec![self.source()?];
         while self.take_word("JOIN") {
-            items.push(self.from_item()?);
+            items.push(self.source()?);
         }
         Ok(items)
     }
 
-    fn from_item(&mut self) -> Result<FromItem, QueryError> {
+    fn source(&mut self) -> Result<FromItem, QueryError> {
         let start = self.span();
         let is_each =
             matches!(self.peek_behind(1), Token::Word(it) if it.eq_ignore_ascii_case("IN"));
