@@ -85,10 +85,10 @@ impl Function {
         self
     }
 
-    /// The same function as a score: it is called with undefined arguments, and only in ORDER BY RANK.
+    /// The same function as a score: only in ORDER BY RANK, for each row, with undefined arguments too.
     pub const fn ranking(mut self) -> Self {
         self.ranks = true;
-        self.with_undefined()
+        self.with_undefined().impure()
     }
 
     /// The same function, called for each row even if its arguments are constants.

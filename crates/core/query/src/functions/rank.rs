@@ -127,6 +127,11 @@ impl Ranking {
         Some(Self { scores: scores.collect::<Option<_>>()?, is_fused: true })
     }
 
+    /// Whether the values of the expression itself are larger for better items.
+    pub fn larger_is_better(&self) -> bool {
+        !matches!(self.scores[..], [(Score::Vector { larger_is_nearer: false }, _)])
+    }
+
     /// The scores of items by their evidence; the best item has the highest.
     pub fn scores(&self, evidence: &[Value]) -> Vec<f64> {
         if !self.is_fused {
