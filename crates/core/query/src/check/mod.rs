@@ -15,6 +15,8 @@ use crate::limits::{JOINS_MAX, SORT_EXPRESSIONS_MAX};
 use crate::syntax::{Collection, Count, Expr, ExprKind, FromItem, PathStep, Projection, Select};
 use crate::tree::{Expression, Level, Sort, Source};
 
+pub(crate) use grouped::{aggregate_kind, has_aggregate};
+
 /// Values of parameters by name, with their `@`.
 pub type Parameters = BTreeMap<String, Value>;
 
@@ -272,7 +274,7 @@ fn step(value: Expression, step: &PathStep) -> Expression {
 }
 
 /// The name by which the rest of the query knows a source.
-fn alias(item: &FromItem) -> Option<String> {
+pub(crate) fn alias(item: &FromItem) -> Option<String> {
     if item.alias.is_some() {
         return item.alias.clone();
     }
@@ -290,7 +292,6 @@ fn alias(item: &FromItem) -> Option<String> {
 
 /// Whether the rows of a query over all items are those of a query over each item, one after another.
 fn is_per_item(select: &Select) -> bool {
-    let has_aggregate = |expression: &Expr| grouped::has_aggregate(expression);
     let aggregates = match &select.projection {
         Projection::Star(_) => false,
         Projection::Value(value) => has_aggregate(value),
@@ -316,7 +317,7 @@ fn unresolved(name: &str, span: Span) -> QueryError {
 }
 
 /// The name of a value in a list that gives it none: the last step of its path.
-fn implied_name(expression: &Expr) -> Option<&str> {
+pub(crate) fn implied_name(expression: &Expr) -> Option<&str> {
     match &expression.kind {
         ExprKind::Property(_, name) | ExprKind::Name(name) => Some(name),
         _ => None,
