@@ -2,6 +2,7 @@
 
 mod expressions;
 mod grouped;
+mod rank;
 #[cfg(test)]
 mod tests;
 
@@ -44,6 +45,7 @@ pub(crate) fn check(
         slots: 0,
         has_item: false,
         root: Root::Items,
+        is_in_rank: false,
         joins: 0,
         calls: 0,
     };
@@ -71,6 +73,8 @@ struct Checker<'c> {
     /// Whether slot 0 holds an item of the container, which may have computed properties.
     has_item: bool,
     root: Root,
+    /// Whether the expression of ORDER BY RANK is checked, which may hold scores.
+    is_in_rank: bool,
     joins: usize,
     /// Calls of user-defined functions.
     calls: usize,
@@ -115,6 +119,7 @@ impl Checker<'_> {
         let offset = self.count(select.offset.as_ref())?.unwrap_or(0);
         let (grouping, output) = self.output(select, outer, &bound)?;
         let sort = if grouping.is_some() { Vec::new() } else { self.sort(select)? };
+        let ranking = rank::ranking(select, &sort, outer)?;
         self.names.truncate(names_before);
         self.slots = slots_before;
         self.root = root;
@@ -126,6 +131,7 @@ impl Checker<'_> {
             output,
             is_distinct: select.is_distinct,
             sort,
+            ranking,
             offset,
             limit,
         })
@@ -245,12 +251,14 @@ impl Checker<'_> {
             return Err(QueryError::invalid(message).at(code::SYNTAX, select.span));
         }
         let mut sort = Vec::with_capacity(select.order.len());
+        self.is_in_rank = select.is_ranked;
         for item in &select.order {
             let expression = self.expression(&item.expression)?;
-            // The best score comes first.
-            let is_descending = item.is_descending || select.is_ranked;
+            // The best score and the nearest vector come first.
+            let is_descending = rank::is_descending(&expression).unwrap_or(item.is_descending);
             sort.push(Sort { expression, is_descending });
         }
+        self.is_in_rank = false;
         Ok(sort)
     }
 }

@@ -9,6 +9,7 @@
 mod gather;
 mod output;
 mod page;
+mod ranked;
 #[cfg(test)]
 mod tests;
 mod top;
