@@ -197,6 +197,7 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("crc64fast-nvme", &[]),
     ("ctr", &[]),
     ("md-5", &[]),
+    ("regex-lite", &[]),
     ("tokio", &["sync", "macros"]),
     ("xxhash-rust", &["xxh3", "const_xxh3"]),
 ];

@@ -4,6 +4,7 @@
 //!   the errors of the service.
 //! - `plan/` decides which items are read; the shape that has them reads them.
 //! - `execute/` takes the items and gives pages of rows; `continuation.rs` is what the next page needs.
+//! - `partitioned.rs` is the service's query plan document, for clients that merge partitions by themselves.
 //! - `evaluate/` computes expressions over a row, `functions/` are the built-in ones.
 //!
 //! Invariant: nothing here reads or writes anything, and the same items in the same order give the same rows.
@@ -14,7 +15,10 @@ mod error;
 pub mod evaluate;
 pub mod execute;
 pub mod functions;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 pub mod limits;
+pub mod partitioned;
 pub mod plan;
 pub mod syntax;
 pub mod tree;

@@ -5,6 +5,7 @@
 use lazuli_value::Value;
 
 use crate::functions::Function;
+use crate::functions::rank::Ranking;
 use crate::syntax::{BinaryOp, SubqueryKind, UnaryOp};
 
 /// One level of a query.
@@ -24,6 +25,8 @@ pub struct Level {
     pub output: Expression,
     pub is_distinct: bool,
     pub sort: Vec<Sort>,
+    /// ORDER BY RANK: how the values of the one expression in `sort` become scores.
+    pub ranking: Option<Ranking>,
     pub offset: u64,
     pub limit: Option<u64>,
 }

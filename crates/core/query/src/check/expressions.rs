@@ -138,6 +138,11 @@ impl Checker<'_> {
             let message = format!("'{name}' is not a recognized built-in function name.");
             return Err(QueryError::invalid(message).at(code::UNKNOWN_FUNCTION, call.span));
         };
+        if function.ranks && !self.is_in_rank {
+            let message =
+                format!("The {} function is only allowed in ORDER BY RANK.", function.name);
+            return Err(QueryError::invalid(message).at(code::SYNTAX, call.span));
+        }
         let count = arguments.len();
         if count < function.least || count > function.most {
             let needed = if function.least == function.most {

@@ -9,6 +9,7 @@
 mod gather;
 mod output;
 mod page;
+mod ranked;
 #[cfg(test)]
 mod tests;
 mod top;
@@ -266,7 +267,7 @@ impl Execution {
 
     /// Ends the page. `is_end` says that there are no items behind the last one that was pushed.
     pub fn finish(mut self, is_end: bool) -> Result<Page, QueryError> {
-        if !is_end && !self.can_pause() {
+        if !is_end && !self.can_pause() && self.limit != Some(0) {
             let message = "A query that gathers its rows needs all items before its page can end.";
             return Err(QueryError::invalid(message));
         }
