@@ -49,7 +49,9 @@ impl Core {
         let moves_at_once =
             engine_settings.moves_at_once.max(settings.balance.planner.moves_at_once);
         let outside = lazuli_shapes::blob::outside();
-        let engine_settings = EngineSettings { moves_at_once, outside, ..engine_settings };
+        let deriving = lazuli_shapes::document::deriving();
+        let engine_settings =
+            EngineSettings { moves_at_once, outside, deriving, ..engine_settings };
         let engine = Engine::on(env, engine_settings, kept).await?;
         if engine.manager().catalog().shards().await?.is_empty() {
             engine.manager().add_shard(&first_shard()).await?;
