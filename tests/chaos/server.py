@@ -15,6 +15,7 @@ FRONTS = {
     "blobs": "--blob-port",
     "queues": "--queue-port",
     "tables": "--table-port",
+    "documents": "--document-port",
     "admin": "--admin-port",
 }
 # Below what systems give to outgoing connections, so that none of them takes a port while the server is away.

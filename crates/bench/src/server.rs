@@ -14,6 +14,7 @@ use crate::figures::failed;
 const TOKEN: &str = "a-token-for-one-benchmark";
 const SETTINGS: &[(&str, &str)] = &[
     ("table-port", "0"),
+    ("document-port", "0"),
     ("queue-port", "0"),
     ("blob-port", "0"),
     ("admin-port", "0"),

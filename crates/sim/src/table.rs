@@ -38,7 +38,9 @@ impl Table {
         let partitions = cluster.settings.partitions;
         let cuts = match kind {
             MapKind::List => Cuts::Empty,
-            MapKind::Hash => Cuts::Even(partitions as u16),
+            MapKind::Hash | MapKind::EpkV1 | MapKind::EpkV2 | MapKind::EpkMulti => {
+                Cuts::Even(partitions as u16)
+            }
             MapKind::Range => Cuts::At(table.even_cuts(partitions)),
         };
         let container = NewContainer {
@@ -57,7 +59,7 @@ impl Table {
                 .clone()
                 .map(|at| NewPartition::point(table.route(at), None))
                 .collect(),
-            MapKind::Hash | MapKind::Range => Vec::new(),
+            _ => Vec::new(),
         };
         match Client::outside(cluster)
             .ask("create table", move |engine| async move {

@@ -13,6 +13,7 @@ import uuid
 import pytest
 import requests
 from azure.core.credentials import AzureNamedKeyCredential
+from azure.cosmos import CosmosClient
 from azure.data.tables import TableServiceClient
 from azure.storage.blob import BlobServiceClient, generate_account_sas, generate_blob_sas
 from azure.storage.queue import QueueServiceClient
@@ -58,6 +59,30 @@ def tables(target, tables_url):
 def table(tables):
     """A fresh table with a name of its own. It stays: every run starts with fresh data."""
     return tables.create_table(f"t{uuid.uuid4().hex}")
+
+
+@pytest.fixture(scope="session")
+def documents_key():
+    """The key that all emulators of the service publish. It protects nothing, and Lazuli takes it on loopback only."""
+    return "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
+
+
+@pytest.fixture(scope="session")
+def cosmos(target, documents_key):
+    """A client of the Documents service that signs with the published key."""
+    with CosmosClient(target["endpoints"]["documents"], documents_key) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def documents_database(cosmos):
+    """A database that the tests of a run share."""
+    return cosmos.create_database(f"d{uuid.uuid4().hex}")
+
+
+@pytest.fixture
+def database(documents_database):
+    return documents_database
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,11 @@ pub const PUBLISHED_NAME: &str = "devstoreaccount1";
 pub const PUBLISHED_KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
+/// The key that emulators of the document service have always had. It opens the account of development as long as that one
+/// has its own published key.
+pub const PUBLISHED_DOCUMENT_KEY: &str =
+    "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
+
 /// Bytes of a key that we make, as the originals have.
 const KEY_BYTES: usize = 64;
 const BAD_KEY: &str = "a key is base64 of 1 to 1024 bytes";
@@ -80,9 +85,9 @@ impl Account {
 
     pub fn has_published_key(&self) -> bool {
         // The same key can be written in several ways.
-        let published = key_bytes(PUBLISHED_KEY);
+        let published = [PUBLISHED_KEY, PUBLISHED_DOCUMENT_KEY].map(key_bytes);
         let mut keys = std::iter::once(&self.key1).chain(&self.key2);
-        keys.any(|key| key_bytes(key.reveal()) == published)
+        keys.any(|key| published.contains(&key_bytes(key.reveal())))
     }
 
     /// The keys as fronts need them, to check signatures.
@@ -194,6 +199,8 @@ mod tests {
         for other in [PUBLISHED_KEY.trim_end_matches('='), &PUBLISHED_KEY.replace('/', "_")] {
             assert!(parse(&format!("other:{other}")).unwrap()[0].has_published_key(), "{other}");
         }
+        let documents = format!("other:{PUBLISHED_DOCUMENT_KEY}");
+        assert!(parse(&documents).unwrap()[0].has_published_key());
         assert!(!Account::create("other").unwrap().has_published_key());
     }
 }

@@ -192,6 +192,7 @@ fn engine_settings(settings: &Settings) -> EngineSettings {
         // Those of the balancer are not to wait for each other.
         moves_at_once: default.moves_at_once.max(settings.balance.planner.moves_at_once),
         outside: lazuli_shapes::blob::outside(),
+        deriving: lazuli_shapes::document::deriving(),
         leasing: match settings.fleet {
             Some(_) => Leasing::Shared,
             None => Leasing::Alone,

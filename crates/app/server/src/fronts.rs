@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use lazuli_azure::auth::Accounts;
+use lazuli_azure::auth::{Accounts, Key};
 use lazuli_http::{Handler, HttpFront, counted};
 use lazuli_net::{Budget, Metrics, Protocol};
+use lazuli_shapes::document::Documents;
 use lazuli_shapes::queue::Queues;
 use lazuli_shapes::record::Records;
 
+use crate::accounts::{PUBLISHED_DOCUMENT_KEY, PUBLISHED_KEY, PUBLISHED_NAME};
 use crate::core::Core;
 use crate::settings::table::row;
 use crate::settings::{FrontSettings, Row, Settings};
@@ -22,6 +24,8 @@ pub struct FrontRow {
     /// What it is called in sentences.
     pub title: &'static str,
     pub port_default: &'static str,
+    /// Whether it speaks TLS if nothing is set for it alone; none means as all fronts do.
+    pub tls_default: Option<&'static str>,
     /// What a client takes to find and use it: made of the URL, the account and its key.
     pub connection_string: fn(url: &str, account: &str, key: &str) -> String,
     /// Puts it together.
@@ -35,6 +39,7 @@ pub const FRONTS: &[FrontRow] = &[
         setting: "blob",
         title: "Blobs",
         port_default: "10000",
+        tls_default: None,
         connection_string: |url, account, key| storage("BlobEndpoint", url, account, key),
         mount: |parts| {
             let (blobs, limits) = (parts.core.blobs.clone(), parts.settings.blobs.clone());
@@ -47,6 +52,7 @@ pub const FRONTS: &[FrontRow] = &[
         setting: "queue",
         title: "Queues",
         port_default: "10001",
+        tls_default: None,
         connection_string: |url, account, key| storage("QueueEndpoint", url, account, key),
         mount: |parts| {
             let queues = Queues::new(parts.core.engine.clone());
@@ -60,12 +66,26 @@ pub const FRONTS: &[FrontRow] = &[
         setting: "table",
         title: "Tables",
         port_default: "10002",
+        tls_default: None,
         connection_string: |url, account, key| storage("TableEndpoint", url, account, key),
         mount: |parts| {
             let records = Records::new(parts.core.engine.clone());
             let (accounts, tokens) = (parts.accounts.clone(), parts.settings.tokens);
             let limits = parts.settings.tables.clone();
             parts.http(lazuli_tables::handler(records, accounts, tokens, limits))
+        },
+    },
+    FrontRow {
+        name: "documents",
+        setting: "document",
+        title: "Documents",
+        port_default: "8081",
+        // Some of the official SDKs insist on HTTPS and others are easier to use without.
+        tls_default: Some("beside"),
+        connection_string: documents,
+        mount: |parts| {
+            let documents = Documents::new(parts.core.engine.clone());
+            parts.http(lazuli_documents::handler(documents, parts.documents()))
         },
     },
 ];
@@ -84,6 +104,12 @@ fn storage(field: &str, url: &str, account: &str, key: &str) -> String {
     )
 }
 
+/// The connection string of the document service, which knows an account by its key alone.
+fn documents(url: &str, _account: &str, key: &str) -> String {
+    let key = if key == PUBLISHED_KEY { PUBLISHED_DOCUMENT_KEY } else { key };
+    format!("AccountEndpoint={url}/;AccountKey={key};")
+}
+
 /// What a front is put together from.
 pub(crate) struct Parts<'s> {
     pub(crate) settings: &'s Settings,
@@ -92,6 +118,8 @@ pub(crate) struct Parts<'s> {
     pub(crate) accounts: Arc<Accounts>,
     pub(crate) budget: &'s Arc<Budget>,
     pub(crate) metrics: &'s Arc<Metrics>,
+    /// The certificate of the listeners (PEM), if some front speaks TLS.
+    pub(crate) certificate: Option<&'s str>,
 }
 
 /// A front that is ready to be served.
@@ -109,6 +137,23 @@ impl Parts<'_> {
         let (budget, metrics) = (self.budget.clone(), self.metrics.clone());
         let protocol = HttpFront::new(limits, budget, metrics, handler.clone());
         Mounted { protocol, handler: Some(handler) }
+    }
+}
+
+impl Parts<'_> {
+    fn documents(&self) -> lazuli_documents::Parts {
+        let key = |text| Key::from_base64(text).ok();
+        let published = key(PUBLISHED_KEY).zip(key(PUBLISHED_DOCUMENT_KEY));
+        lazuli_documents::Parts {
+            accounts: self.accounts.clone(),
+            published: published.map(|(key, other)| lazuli_documents::Published {
+                account: PUBLISHED_NAME,
+                key,
+                other,
+            }),
+            certificate: self.certificate.map(str::to_owned),
+            limits: self.settings.documents.clone(),
+        }
     }
 }
 

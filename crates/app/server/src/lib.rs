@@ -26,6 +26,7 @@ pub mod fsck;
 mod health;
 mod home;
 mod host;
+mod indexing;
 mod keeper;
 mod lineage;
 pub mod logging;

@@ -32,7 +32,7 @@ use crate::registry::Registry;
 use crate::restores::Restores;
 use crate::running::Running;
 use crate::settings::{FrontSettings, Listening, Port, Settings, TlsMode};
-use crate::{floors, health, sampler, system, tls, token};
+use crate::{floors, health, indexing, sampler, system, tls, token};
 
 /// Connections of the admin API at the same time.
 const ADMIN_CONNECTIONS_MAX: usize = 64;
@@ -194,6 +194,7 @@ fn start_beside(settings: &Settings, core: &Core, running: &Running) -> Vec<Join
     let mut beside = vec![
         keeper.start(settings.blob_collect_interval),
         sampler::start(running.history.clone()),
+        indexing::start(core.engine.clone()),
         health::watch(running.host.clone()),
     ];
     beside.extend(follower.start());
@@ -254,7 +255,9 @@ async fn bind_fronts(
     accounts: &Arc<Accounts>,
     budget: &Arc<Budget>,
 ) -> Result<Bound> {
-    let tls = tls::load(settings, folder)?;
+    let certificate = tls::load(settings, folder)?;
+    let pem = certificate.as_ref().map(|certificate| certificate.pem.as_str());
+    let tls = certificate.as_ref().map(|certificate| certificate.tls.clone());
     let (mut fronts, mut not_started, mut first) = (Vec::new(), Vec::new(), None);
     for own in &settings.fronts {
         let Some(bound) = Gate::front(own, settings.host, tls.clone()).await else { continue };
@@ -274,7 +277,9 @@ async fn bind_fronts(
             None => accounts.clone(),
         };
         let metrics = &gate.metrics;
-        let mounted = (own.front.mount)(&Parts { settings, own, core, accounts, budget, metrics });
+        let certificate = pem;
+        let parts = Parts { settings, own, core, accounts, budget, metrics, certificate };
+        let mounted = (own.front.mount)(&parts);
         fronts.push((gate, mounted));
     }
     match first {

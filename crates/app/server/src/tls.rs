@@ -9,8 +9,15 @@ use crate::failure::{Failure, Result};
 use crate::folder::{Folder, make_folder, read_small, write_atomically};
 use crate::settings::{Settings, TlsMode};
 
-/// What the fronts need for TLS; none if no front speaks it.
-pub(crate) fn load(settings: &Settings, folder: &Folder) -> Result<Option<Tls>> {
+/// What the fronts need for TLS.
+pub(crate) struct Certificate {
+    pub(crate) tls: Tls,
+    /// The certificate chain without its key, for clients that have to trust it.
+    pub(crate) pem: String,
+}
+
+/// The certificate of the fronts; none if no front speaks TLS.
+pub(crate) fn load(settings: &Settings, folder: &Folder) -> Result<Option<Certificate>> {
     if settings.fronts.iter().all(|front| front.listening.tls == TlsMode::Off) {
         return Ok(None);
     }
@@ -22,18 +29,24 @@ pub(crate) fn load(settings: &Settings, folder: &Folder) -> Result<Option<Tls>> 
     load_files(settings.tls_files.as_ref(), settings.host, folder).map(Some)
 }
 
-fn load_files(given: Option<&(PathBuf, PathBuf)>, host: IpAddr, folder: &Folder) -> Result<Tls> {
+fn load_files(
+    given: Option<&(PathBuf, PathBuf)>,
+    host: IpAddr,
+    folder: &Folder,
+) -> Result<Certificate> {
     let own = folder.path().join("tls");
     let own = (own.join("cert.pem"), own.join("key.pem"));
     let (certificate, key) = given.unwrap_or(&own);
     if given.is_none() && !(certificate.is_file() && key.is_file()) {
         make(host, certificate, key)?;
     }
-    let tls = Tls::from_pem(read(certificate)?.as_bytes(), read(key)?.as_bytes());
-    tls.map_err(|error| {
+    let pem = read(certificate)?;
+    let tls = Tls::from_pem(pem.as_bytes(), read(key)?.as_bytes());
+    let tls = tls.map_err(|error| {
         Failure::new("bad-certificate", format!("{}: {error}", certificate.display()))
             .hint("tls-cert takes a PEM file of the certificate and its chain, tls-key its key")
-    })
+    })?;
+    Ok(Certificate { tls, pem })
 }
 
 fn make(host: IpAddr, certificate: &Path, key: &Path) -> Result<()> {

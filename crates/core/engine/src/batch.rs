@@ -94,8 +94,10 @@ impl<'a> Batch<'a> {
         let guards = held.iter().map(|held| held.guard.clone()).collect();
         let txn = self.shard.store.begin(guards).await?;
         let mut counts = self.load_counts(&*txn, &held).await?;
-        let mut claims: Vec<Claim> =
-            held.into_iter().map(|held| Claim { held, records_changes: false }).collect();
+        let mut claims: Vec<Claim> = held
+            .into_iter()
+            .map(|held| Claim { held, records_changes: false, rules: None })
+            .collect();
         let mut overlay = Overlay::default();
         let mut deltas = vec![Delta::default(); claims.len()];
         let mut last_lsn = Lsn::ZERO;
@@ -104,6 +106,7 @@ impl<'a> Batch<'a> {
         for mut job in jobs {
             for claim in &mut claims {
                 claim.records_changes = job.records_changes();
+                claim.rules = job.rules(claim.held.container);
             }
             last_lsn = self.shard.lsns.next_lsn();
             let clock_ms = self.shard.env.clock.now_ms();

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use lazuli_shardmap::Container;
 use lazuli_shardmap::catalog::{Expected, kinds};
 use lazuli_shardmap::manager::{ContainerUpdate, NewContainer};
+use lazuli_shardmap::{Container, Policies};
 use lazuli_store::{Error, Kind, Result};
 use tokio::sync::oneshot;
 
@@ -90,14 +90,26 @@ impl Engine {
         attribute: &str,
         value: Option<&str>,
     ) -> Result<()> {
-        let mut tries = 0;
-        loop {
-            let container = self.manager.catalog().container_named(name).await?;
-            let mut policies = container.policies;
+        self.update_policies(name, |policies| {
             match value {
                 Some(value) => policies.attributes.insert(attribute.to_owned(), value.to_owned()),
                 None => policies.attributes.remove(attribute),
             };
+        })
+        .await
+    }
+
+    /// Gives the partitions of a container another budget, in units of cost a second; none means no limit.
+    pub async fn set_throughput(&self, name: &str, throughput: Option<u32>) -> Result<()> {
+        self.update_policies(name, |policies| policies.throughput = throughput).await
+    }
+
+    async fn update_policies(&self, name: &str, change: impl Fn(&mut Policies)) -> Result<()> {
+        let mut tries = 0;
+        loop {
+            let container = self.manager.catalog().container_named(name).await?;
+            let mut policies = container.policies;
+            change(&mut policies);
             let update = ContainerUpdate {
                 id: container.id,
                 version: container.version,

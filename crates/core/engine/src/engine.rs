@@ -137,7 +137,12 @@ impl Engine {
         let now = self.env.clock.uptime();
         let throughput = container.policies.throughput.map(|rate| self.share(rate));
         partition.charge(throughput, transaction.cost(), now)?;
-        let routed = Routed { epoch: placed.epoch, records_changes: container.policies.changes };
+        let rules = self.settings.deriving.rules(&container)?;
+        let routed = Routed {
+            epoch: placed.epoch,
+            records_changes: container.policies.changes,
+            rules: rules.into_iter().map(|rules| (container.id, rules)).collect(),
+        };
         let (job, answer) = TypedJob::pair(transaction, routed);
         submit(&shard, &partition, job)?;
         let answer = answer.await.map_err(|_| stopped())?;
@@ -195,17 +200,21 @@ impl Engine {
             return Err(Error::too_large("too-many-partitions", message));
         }
         let mut records_changes = false;
+        let mut rules = Vec::new();
         let mut asked = Vec::with_capacity(targets.len());
         let now = self.env.clock.uptime();
         for ((container, route), (_, placed)) in targets.iter().zip(places) {
-            let policies = &self.router.container(*container).await?.policies;
+            let container = self.router.container(*container).await?;
+            let policies = &container.policies;
             records_changes |= policies.changes;
+            let derived = self.settings.deriving.rules(&container)?;
+            rules.extend(derived.map(|derived| (container.id, derived)));
             let partition = shard.partition(placed.partition);
             let throughput = policies.throughput.map(|rate| self.share(rate));
             partition.charge(throughput, transaction.cost(), now)?;
             asked.push((partition, route));
         }
-        let routed = Routed { epoch: Epoch::FIRST, records_changes };
+        let routed = Routed { epoch: Epoch::FIRST, records_changes, rules };
         let (job, answer) = TypedJob::pair(transaction, routed);
         let run = run_in_turns(shard.clone(), partitions.clone(), job);
         self.env.spawn.spawn("transaction over partitions", Box::pin(run));

@@ -11,6 +11,7 @@ use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
 use lazuli_shardmap::local::{Garbage, LocalMap};
 use lazuli_store::{Direction, Dropped, KeyRange, PageLimit, Result, Write, after_key};
 
+use crate::derived;
 use crate::engine::Engine;
 use crate::item::keys_of;
 use crate::shard::LiveShard;
@@ -69,14 +70,17 @@ impl Engine {
             // Most spaces of most containers hold nothing.
             if !is_empty(&shard, &keys).await? {
                 drop_keys(&shard, &guard, &keys).await;
-                deleted += clean_keys(&shard, &guard, keys, |_| true).await?;
+                deleted += clean_keys(&shard, &guard, keys, |_, _| true).await?;
             }
         }
         for space in Space::TIME_ORDERED {
             let keys = keys_of(garbage.container, *space, &KeyRange::all());
-            let is_ours = |key: &[u8]| is_by_time_in(key, &garbage.routes);
+            let is_ours = |key: &[u8], _: &[u8]| is_by_time_in(key, &garbage.routes);
             deleted += clean_keys(&shard, &guard, keys, is_ours).await?;
         }
+        let is_ours = |key: &[u8], value: &[u8]| derived::is_in(key, value, &garbage.routes);
+        let keys = derived::all_keys(garbage.container);
+        deleted += clean_keys(&shard, &guard, keys, is_ours).await?;
         self.manager.garbage_done(garbage).await?;
         Ok(deleted)
     }
@@ -109,14 +113,14 @@ pub(crate) async fn clean_keys(
     shard: &LiveShard,
     guard: &Bytes,
     mut keys: KeyRange,
-    is_ours: impl Fn(&[u8]) -> bool + Sync,
+    is_ours: impl Fn(&[u8], &[u8]) -> bool + Sync,
 ) -> Result<usize> {
     let mut deleted = 0;
     loop {
         let (mut ours, mut last) = (Vec::new(), None);
-        let mut visit = |key: Bytes, _| {
+        let mut visit = |key: Bytes, value: Bytes| {
             last = Some(key.clone());
-            if is_ours(&key) {
+            if is_ours(&key, &value) {
                 ours.push(key);
             }
             shard.env.spawn.give_way();

@@ -10,11 +10,12 @@ use std::task::Poll;
 
 use lazuli_env::BoxFuture;
 use lazuli_shardmap::local::{Access, Lanes};
-use lazuli_shardmap::{Epoch, PartitionId};
+use lazuli_shardmap::{ContainerId, Epoch, PartitionId};
 use lazuli_store::{Error, Result};
 use tokio::sync::oneshot;
 
 use crate::batch::Batch;
+use crate::derived::Rules;
 use crate::limits::LANE_WAITING_MAX;
 use crate::partition::LivePartition;
 use crate::shard::LiveShard;
@@ -26,15 +27,18 @@ pub(crate) trait Job: Send {
     fn epoch(&self) -> Epoch;
     /// Whether the container's policies ask for change records.
     fn records_changes(&self) -> bool;
+    /// By which rules rows follow from the items of a container.
+    fn rules(&self, container: ContainerId) -> Option<Arc<dyn Rules>>;
     fn run<'a>(&'a mut self, tx: &'a mut Tx<'_>) -> BoxFuture<'a, Result<()>>;
     fn answer(self: Box<Self>, outcome: Result<()>);
 }
 
 /// What every transaction is routed by.
-#[derive(Clone, Copy)]
 pub(crate) struct Routed {
     pub(crate) epoch: Epoch,
     pub(crate) records_changes: bool,
+    /// For those of its containers that have any.
+    pub(crate) rules: Vec<(ContainerId, Arc<dyn Rules>)>,
 }
 
 /// What a transaction answered, and whether it added items.
@@ -68,6 +72,11 @@ impl<T: Transaction> Job for TypedJob<T> {
 
     fn records_changes(&self) -> bool {
         self.routed.records_changes
+    }
+
+    fn rules(&self, container: ContainerId) -> Option<Arc<dyn Rules>> {
+        let found = self.routed.rules.iter().find(|(id, _)| *id == container);
+        found.map(|(_, rules)| rules.clone())
     }
 
     fn run<'a>(&'a mut self, tx: &'a mut Tx<'_>) -> BoxFuture<'a, Result<()>> {

@@ -9,14 +9,19 @@ mod background;
 pub mod backup;
 mod batch;
 pub mod changes;
+mod charging;
 mod claims;
 mod condition;
 mod containers;
 mod cut;
+mod derived;
 mod engine;
+mod entries;
+mod entry_scan;
 mod expiry;
 mod fanout;
 pub mod fsck;
+mod fsck_entries;
 mod garbage;
 mod hot;
 mod hot_end;
@@ -36,6 +41,7 @@ mod overlay;
 mod partition;
 mod reconciling;
 mod recount;
+mod rederive;
 pub mod reference;
 mod sample;
 mod settings;
@@ -49,7 +55,9 @@ mod view;
 
 pub use condition::Condition;
 pub use cut::{Isolated, Middle};
+pub use derived::{Deriver, Deriving, Rules, Standing};
 pub use engine::Engine;
+pub use entry_scan::ShardView;
 pub use expiry::Expirer;
 pub use fanout::{
     Continuation, FanOut, FanOutPage, Missing, OnFailure, Order, PartitionScan, RowPage,
@@ -73,9 +81,11 @@ pub use view::View;
 
 // What shapes and fronts need of the layers below, so that they name the engine and nothing under it.
 pub use lazuli_env::{BoxFuture, Env};
+pub use lazuli_shardmap::catalog::Work;
+pub use lazuli_shardmap::epk::Component;
 pub use lazuli_shardmap::key::{KeyPart, KeySchema, KeyType};
 pub use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
-pub use lazuli_shardmap::manager::{Cuts, NewContainer};
+pub use lazuli_shardmap::manager::{ContainerUpdate, Cuts, Known, NewContainer};
 pub use lazuli_shardmap::route::hashed_slice;
 pub use lazuli_shardmap::{
     Container, ContainerId, Epoch, MapKind, Move, MoveStage, Partition, PartitionId,

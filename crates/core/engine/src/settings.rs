@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::derived::Deriving;
 use crate::lease::Leasing;
 use crate::outside::Outside;
 
@@ -29,6 +30,8 @@ pub struct Settings {
     pub heartbeat: Duration,
     /// What rows stand for outside of the store. Not a choice: it follows from the data models.
     pub outside: Outside,
+    /// Which rows follow from others. Not a choice either.
+    pub deriving: Deriving,
 }
 
 impl Default for Settings {
@@ -45,6 +48,7 @@ impl Default for Settings {
             leasing: Leasing::Alone,
             heartbeat: Duration::from_secs(2),
             outside: Outside::default(),
+            deriving: Deriving::default(),
         }
     }
 }

@@ -1,16 +1,18 @@
 //! A transaction as its code sees it: reads and writes of items, on the state that the transactions before it leave behind.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use bytes::{BufMut, Bytes};
-use lazuli_shardmap::ContainerId;
 use lazuli_shardmap::layout::{self, Space};
 use lazuli_shardmap::local::Held;
+use lazuli_shardmap::{ContainerId, PartitionId};
 use lazuli_store::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result, Write, after_key};
 
 use crate::changes::{self, ItemOperation};
 use crate::condition::Condition;
+use crate::derived::Rules;
 use crate::item::{Item, ItemKey, keys_of};
 use crate::limits::{TRANSACTION_BYTES_MAX, TRANSACTION_WRITES_MAX};
 use crate::lsn::Lsn;
@@ -41,6 +43,8 @@ pub trait Transaction: Send + Sync + 'static {
 pub(crate) struct Claim {
     pub(crate) held: Held,
     pub(crate) records_changes: bool,
+    /// By which rules rows follow from its items.
+    pub(crate) rules: Option<Arc<dyn Rules>>,
 }
 
 /// One page of items, with the key after which the next one starts.
@@ -68,6 +72,8 @@ pub struct Tx<'a> {
     bytes_before: usize,
     /// Whether something with an expiry was written.
     pub(crate) wrote_expiry: bool,
+    /// Entries of indexes that were written or deleted.
+    pub(crate) entries_written: u64,
 }
 
 impl<'a> Tx<'a> {
@@ -84,7 +90,7 @@ impl<'a> Tx<'a> {
         let bytes_before = overlay.bytes();
         let deltas = claims.iter().map(|_| Delta::default()).collect();
         let absent = KeyRange::new(Bytes::new(), Some(Bytes::new()));
-        let (writes, wrote_expiry) = (0, false);
+        let (writes, wrote_expiry, entries_written) = (0, false, 0);
         Self {
             base,
             overlay,
@@ -97,6 +103,7 @@ impl<'a> Tx<'a> {
             writes,
             bytes_before,
             wrote_expiry,
+            entries_written,
         }
     }
 
@@ -143,6 +150,17 @@ impl<'a> Tx<'a> {
         self.claim_of(key)?;
         let item = self.raw(key).await?;
         Ok(item.filter(|item| !item.is_expired(self.now_ms())))
+    }
+
+    /// The item, even if it has expired and is only not swept away yet. What [`Self::replace`] and [`Self::remove`] need.
+    pub async fn get_raw(&self, key: &ItemKey) -> Result<Option<Item>> {
+        self.claim_of(key)?;
+        self.raw(key).await
+    }
+
+    /// The partition that an item is in.
+    pub fn partition_of(&self, key: &ItemKey) -> Result<PartitionId> {
+        Ok(self.claims[self.claim_of(key)?].held.partition)
     }
 
     /// The item, if it meets the condition; otherwise the error that says how it does not.
@@ -212,6 +230,7 @@ impl<'a> Tx<'a> {
                 self.write(Write::Put(expiry_key(expires_ms, key), route_length(key)))?;
             }
         }
+        self.derive(claim, key, old, Some(&new))?;
         self.record_change(claim, key, ItemOperation::Put)?;
         self.write(Write::Put(key.bytes().clone(), value))
     }
@@ -250,6 +269,7 @@ impl<'a> Tx<'a> {
         let claim = self.claim_of(key)?;
         self.deltas[claim].delete(self.outside.weigh_item(key.bytes(), old));
         self.drop_expiry(key, Some(old))?;
+        self.derive(claim, key, Some(old), None)?;
         self.record_change(claim, key, ItemOperation::Delete)?;
         self.write(Write::Delete(key.bytes().clone()))
     }
@@ -284,7 +304,7 @@ impl<'a> Tx<'a> {
         found.map(Item::decode).transpose()
     }
 
-    fn claim_of(&self, key: &ItemKey) -> Result<usize> {
+    pub(crate) fn claim_of(&self, key: &ItemKey) -> Result<usize> {
         let holds = |claim: &Claim| {
             claim.held.container == key.container() && claim.held.routes.contains(key.route())
         };
@@ -313,7 +333,7 @@ impl<'a> Tx<'a> {
         self.write(changes::record(Space::CHANGES, self.lsn, key, operation))
     }
 
-    fn write(&mut self, write: Write) -> Result<()> {
+    pub(crate) fn write(&mut self, write: Write) -> Result<()> {
         self.writes += 1;
         self.overlay.write(write);
         let bytes = self.overlay.bytes() - self.bytes_before;

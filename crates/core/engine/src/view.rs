@@ -12,6 +12,7 @@ use lazuli_shardmap::{ContainerId, PartitionId, ShardId};
 use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result};
 
 use crate::item::{Item, ItemKey, keys_of};
+use crate::lsn::Lsn;
 use crate::partition::LivePartition;
 use crate::tx::{ItemPage, page_of_items};
 
@@ -105,6 +106,11 @@ impl View {
         };
         let more = self.reader.walk(&keys, direction, limit, &mut visit_live).await?;
         Ok(last.filter(|_| more))
+    }
+
+    /// The number of the last write of the partition that this view shows; zero if there was none.
+    pub async fn last_lsn(&self) -> Result<Lsn> {
+        Ok(crate::changes::horizon(&*self.reader, self.partition).await?.unwrap_or(Lsn::ZERO))
     }
 
     /// This shard's copy of an entry of reference data.

@@ -4,5 +4,6 @@
 //! every front that speaks it and every store that keeps it.
 
 pub mod blob;
+pub mod document;
 pub mod queue;
 pub mod record;

@@ -15,6 +15,12 @@ pub enum MapKind {
     Range,
     /// The hash of the key to a virtual shard, and ranges of virtual shards to shards (S7, S8).
     Hash,
+    /// The effective key that clients compute by the first of its recipes, and ranges of these to shards (D1).
+    EpkV1,
+    /// The same by the second recipe: a hash of 128 bits.
+    EpkV2,
+    /// The same with one hash for each part of the key.
+    EpkMulti,
 }
 
 /// What holds for all items of a container.

@@ -9,6 +9,7 @@ pub mod container;
 pub mod drained;
 #[cfg(test)]
 mod draw;
+pub mod epk;
 pub mod figures;
 pub mod ids;
 pub mod key;
@@ -19,6 +20,7 @@ pub mod manager;
 pub mod map;
 pub mod mirror;
 pub mod moves;
+mod murmur;
 pub mod partition;
 pub mod placement;
 pub mod reason;

@@ -249,7 +249,14 @@ record_choice!(KeyType {
     DateTime = 6,
     Bool = 7,
 });
-record_choice!(MapKind { List = 1, Range = 2, Hash = 3 });
+record_choice!(MapKind {
+    List = 1,
+    Range = 2,
+    Hash = 3,
+    EpkV1 = 4,
+    EpkV2 = 5,
+    EpkMulti = 6,
+});
 record_choice!(PartitionState { Online = 1, ReadOnly = 2, Offline = 3, Sending = 4, Fenced = 5 });
 record_fields!(KeyRange { start, end });
 record_fields!(Rule { routes, region, labels });

@@ -1,8 +1,9 @@
 //! Routes: the bytes by which a shardlet is placed.
 //!
 //! List and range maps place by the encoded partition key itself. Hash maps put a hash in front of
-//! it: `xxh3_64 (8) | encoded key`, and the upper 14 bits of the hash are the virtual shard. So in
-//! all three kinds of map a partition is one range of routes, and a route tells its key.
+//! it: `xxh3_64 (8) | encoded key`, and the upper 14 bits of the hash are the virtual shard. Maps by
+//! effective keys put those in front (`epk`). So in all kinds of map a partition is one range of
+//! routes, and a route tells its key.
 
 use std::ops::Range;
 
@@ -11,6 +12,7 @@ use lazuli_store::{Error, KeyRange, Result};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::MapKind;
+use crate::epk::{self, EPK_BYTES};
 use crate::key::{ENCODED_KEY_BYTES_MAX, KeyPart, KeySchema};
 
 /// How many virtual shards every hash map has. Many more than shards will ever be, and never
@@ -19,7 +21,9 @@ pub const VIRTUAL_SHARDS: u16 = 16_384;
 /// Bytes of the hash in front of the key in routes of hash maps.
 pub const HASH_BYTES: usize = 8;
 /// The longest route.
-pub const ROUTE_BYTES_MAX: usize = HASH_BYTES + ENCODED_KEY_BYTES_MAX;
+pub const ROUTE_BYTES_MAX: usize = EPK_BYTES_MAX + ENCODED_KEY_BYTES_MAX;
+/// The longest of all hashes: a text of 101 bytes with its tag behind a number.
+const EPK_BYTES_MAX: usize = 128;
 
 /// What the first 16 bits of a hash are shifted by to get the virtual shard.
 const VIRTUAL_SHIFT: u32 = 2;
@@ -30,42 +34,106 @@ const FULL_BYTES_MAX: usize = 128;
 impl MapKind {
     /// The route of a key. Refuses a key that is not of the schema, or too long.
     pub fn route(self, schema: &KeySchema, key: &[KeyPart]) -> Result<Bytes> {
-        if self != Self::Hash {
-            return schema.encode(key);
+        match self {
+            Self::List | Self::Range => schema.encode(key),
+            Self::Hash => {
+                let mut route = BytesMut::with_capacity(HASH_BYTES + 32);
+                route.put_u64(0);
+                schema.encode_into(&mut route, key)?;
+                let hash = xxh3_64(&route[HASH_BYTES..]);
+                route[..HASH_BYTES].copy_from_slice(&hash.to_be_bytes());
+                Ok(route.freeze())
+            }
+            Self::EpkV1 | Self::EpkV2 | Self::EpkMulti => {
+                let mut route = BytesMut::with_capacity(EPK_BYTES_MAX);
+                self.put_epk(&mut route, key)?;
+                schema.encode_into(&mut route, key)?;
+                Ok(route.freeze())
+            }
         }
-        let mut route = BytesMut::with_capacity(HASH_BYTES + 32);
-        route.put_u64(0);
-        schema.encode_into(&mut route, key)?;
-        let hash = xxh3_64(&route[HASH_BYTES..]);
-        route[..HASH_BYTES].copy_from_slice(&hash.to_be_bytes());
-        Ok(route.freeze())
+    }
+
+    /// The effective key of these parts, which may be the first ones of a key in a map of several hashes.
+    pub fn epk(self, key: &[KeyPart]) -> Result<Bytes> {
+        let mut epk = BytesMut::with_capacity(EPK_BYTES_MAX);
+        self.put_epk(&mut epk, key)?;
+        Ok(epk.freeze())
+    }
+
+    fn put_epk(self, out: &mut BytesMut, key: &[KeyPart]) -> Result<()> {
+        for part in key {
+            let KeyPart::Bytes(part) = part else {
+                let message = "a part of a key with an effective key is bytes";
+                return Err(Error::invalid("key-type", message));
+            };
+            match self {
+                Self::EpkV1 => out.put_slice(&epk::epk_v1(part)?),
+                Self::EpkV2 | Self::EpkMulti => out.put_slice(&epk::hash_v2(part)),
+                Self::List | Self::Range | Self::Hash => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// How many bytes stand in front of the encoded key in `route | rest`; none if there are not as many.
+    fn hash_bytes(self, schema: &KeySchema, bytes: &[u8]) -> Option<usize> {
+        let length = match self {
+            Self::List | Self::Range => 0,
+            Self::Hash => HASH_BYTES,
+            Self::EpkV1 => epk::v1_bytes(bytes)?,
+            Self::EpkV2 | Self::EpkMulti => EPK_BYTES * schema.types().len(),
+        };
+        (length <= bytes.len()).then_some(length)
+    }
+
+    /// The bytes by which a route is placed: all routes that begin with them are never torn apart. `route | rest` is fine.
+    pub fn unit<'a>(self, schema: &KeySchema, bytes: &'a [u8]) -> Result<&'a [u8]> {
+        match self {
+            Self::EpkV1 | Self::EpkV2 | Self::EpkMulti => {
+                Ok(&bytes[..self.hash_bytes(schema, bytes).ok_or_else(corrupt)?])
+            }
+            Self::List | Self::Range | Self::Hash => Ok(self.split(schema, bytes)?.0),
+        }
+    }
+
+    /// Whether effective keys place the keys, as clients compute them.
+    pub fn is_effective(self) -> bool {
+        matches!(self, Self::EpkV1 | Self::EpkV2 | Self::EpkMulti)
+    }
+
+    /// Whether its partitions always cover all routes.
+    pub fn is_tiled(self) -> bool {
+        self == Self::Hash || self.is_effective()
     }
 
     /// Splits `route | rest`, as it stands behind the prefix of a key of the store. It finds where
     /// the route ends and leaves it to [`MapKind::key`] to look inside.
     pub fn split<'a>(self, schema: &KeySchema, bytes: &'a [u8]) -> Result<(&'a [u8], &'a [u8])> {
-        let hash = if self == Self::Hash { HASH_BYTES } else { 0 };
-        let key = bytes.get(hash..).ok_or_else(corrupt)?;
-        let (key, _) = schema.split(key)?;
+        let hash = self.hash_bytes(schema, bytes).ok_or_else(corrupt)?;
+        let (key, _) = schema.split(&bytes[hash..])?;
         Ok(bytes.split_at(hash + key.len()))
     }
 
     /// The key of a whole route. Fails with `key-corrupt` or `route-corrupt` on what
     /// [`MapKind::route`] never makes, which includes a hash that is not the key's.
     pub fn key(self, schema: &KeySchema, route: &[u8]) -> Result<Vec<KeyPart>> {
-        if self != Self::Hash {
-            return schema.decode(route);
-        }
-        let (hash, key) = route.split_first_chunk::<HASH_BYTES>().ok_or_else(corrupt)?;
-        if xxh3_64(key).to_be_bytes() != *hash {
-            return Err(corrupt());
-        }
-        schema.decode(key)
+        let length = self.hash_bytes(schema, route).ok_or_else(corrupt)?;
+        let (hash, encoded) = route.split_at(length);
+        let key = schema.decode(encoded)?;
+        let is_its = match self {
+            Self::List | Self::Range => true,
+            Self::Hash => xxh3_64(encoded).to_be_bytes() == *hash,
+            Self::EpkV1 | Self::EpkV2 | Self::EpkMulti => self.epk(&key)? == *hash,
+        };
+        if is_its { Ok(key) } else { Err(corrupt()) }
     }
 
     /// A bound of a partition for people: the key where it is one, `after` the key where it follows one, the virtual
-    /// shard where it begins one, else `0x` and the bytes.
+    /// shard where it begins one, else `0x` and the bytes. Effective keys are shown as clients write them.
     pub fn print(self, schema: &KeySchema, bound: &[u8]) -> String {
+        if self.is_effective() {
+            return bound.iter().fold(String::new(), |text, byte| format!("{text}{byte:02X}"));
+        }
         if let Ok(key) = self.key(schema, bound) {
             return KeySchema::print(&key);
         }
@@ -95,7 +163,7 @@ impl MapKind {
 }
 
 fn corrupt() -> Error {
-    Error::corrupt("route-corrupt", "a route of a hash map is the hash of a key and that key")
+    Error::corrupt("route-corrupt", "a route with a hash is the hash of a key and that key")
 }
 
 /// The virtual shard of a route of a hash map; none if it is too short to be one.

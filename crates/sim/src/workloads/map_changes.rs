@@ -90,6 +90,9 @@ fn cut(client: &Client, table: &Table, partition: &Partition) -> Option<Bytes> {
             let shardlet = table.shardlets.start + client.random.between(0, span) as i64;
             Some(table.route(shardlet))
         }
+        MapKind::EpkV1 | MapKind::EpkV2 | MapKind::EpkMulti => {
+            cut_at_item(client, table, partition)
+        }
         MapKind::Hash => {
             let shards = virtual_shards(&partition.routes)?;
             let at = client.random.between(shards.start.into(), shards.end.into()) as u16;
@@ -104,7 +107,7 @@ fn cut_at_item(client: &Client, table: &Table, partition: &Partition) -> Option<
     let disks = &client.cluster.disks().shards;
     let items = disks.iter().flat_map(|disk| disk.items(&keys));
     let route = |key: Bytes| {
-        let (route, _) = table.kind.split(&table.schema, behind_prefix(&key)).ok()?;
+        let route = table.kind.unit(&table.schema, behind_prefix(&key)).ok()?;
         partition.routes.contains(route).then(|| Bytes::copy_from_slice(route))
     };
     let routes: Vec<Bytes> = items.filter_map(|(key, _)| route(key)).collect();

@@ -70,7 +70,18 @@ fn tokens_that_anybody_can_make_are_refused_where_other_machines_can_reach_them(
     let arguments = ["serve", "--oauth", "basic", "--host", "0.0.0.0", "--admin-port", "0"];
     let arguments = [
         &arguments[..],
-        &["--blob-port", "0", "--queue-port", "0", "--table-port", "0", "--tls", "only"],
+        &[
+            "--blob-port",
+            "0",
+            "--queue-port",
+            "0",
+            "--table-port",
+            "0",
+            "--document-port",
+            "0",
+            "--tls",
+            "only",
+        ],
     ]
     .concat();
     let mut command = lazuli(folder.path(), &arguments);
@@ -169,7 +180,13 @@ fn a_certificate_of_version_1_is_refused_with_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let certificate =
         concat!(env!("CARGO_MANIFEST_DIR"), "/../../wire/net/tests/certificates/version-1.pem");
-    let ports = ["--blob-port", "0", "--queue-port", "0", "--table-port", "0", "--admin-port", "0"];
+    let ports = [
+        "--blob-port=0",
+        "--queue-port=0",
+        "--table-port=0",
+        "--document-port=0",
+        "--admin-port=0",
+    ];
     let tls = ["serve", "--tls", "only", "--tls-cert", certificate, "--tls-key", certificate];
     let refused = run(folder.path(), &[&tls[..], &ports].concat());
     assert_eq!(refused.status.code(), Some(1));

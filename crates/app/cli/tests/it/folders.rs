@@ -455,7 +455,13 @@ fn a_missing_catalog_beside_shards_is_refused() {
     two_shards(&server);
     stop(server);
     std::fs::rename(place.data("catalog"), place.path().join("aside")).unwrap();
-    let ports = ["--blob-port", "0", "--queue-port", "0", "--table-port", "0", "--admin-port", "0"];
+    let ports = [
+        "--blob-port=0",
+        "--queue-port=0",
+        "--table-port=0",
+        "--document-port=0",
+        "--admin-port=0",
+    ];
     let serve = [&["serve"][..], &ports].concat();
     for arguments in [&serve[..], &["fsck"]] {
         let refused = place.run(arguments);

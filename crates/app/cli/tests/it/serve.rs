@@ -91,6 +91,8 @@ fn published_keys_are_refused_where_other_machines_can_reach_them() {
         "0",
         "--table-port",
         "0",
+        "--document-port",
+        "0",
         "--admin-port",
         "0",
     ];
@@ -126,6 +128,8 @@ fn a_folder_in_use_and_a_port_in_use_are_refused() {
             "--queue-port",
             "0",
             "--table-port",
+            "0",
+            "--document-port",
             "0",
             "--admin-port",
             "0",
@@ -336,4 +340,7 @@ fn status_shows_each_front_with_its_connection_string() {
         assert!(line.contains(&format!("{field}={url}/devstoreaccount1;")), "{line}");
         assert!(line.contains("AccountKey=Eby8vdM02xNO"), "{line}");
     }
+    let url = server.ready["endpoints"]["documents"].as_str().unwrap();
+    let expected = format!("AccountEndpoint={url}/;AccountKey=C2y6yDjf5/R+ob0N8A7Cgv30");
+    assert!(shown.contains(&expected), "{shown}");
 }

@@ -101,10 +101,10 @@ fn route(container: &Container, body: &Value, name: &str) -> Result<Option<Bytes
 }
 
 /// Where a partition can be cut so that this route comes to lie in the right half, first if possible: hash maps are cut
-/// between virtual shards.
+/// between virtual shards, and maps by effective keys between those.
 fn bound(container: &Container, route: &Bytes) -> Result<Bytes> {
     if container.kind != MapKind::Hash {
-        return Ok(route.clone());
+        return Ok(route.slice_ref(container.kind.unit(&container.key, route)?));
     }
     let shard = virtual_shard(route).ok_or_else(|| Refusal::bad_request("the key has no hash"))?;
     Ok(virtual_routes(shard..shard + 1)?.start)

@@ -5,6 +5,7 @@
 
 mod balance;
 mod doc;
+mod documents;
 mod fleet;
 mod nearest;
 mod print;
@@ -64,6 +65,8 @@ pub struct Settings {
     pub queues: lazuli_queues::Limits,
     /// What the Tables front takes; by default what the original takes.
     pub tables: lazuli_tables::Limits,
+    /// What the Documents front takes; by default what the original takes.
+    pub documents: lazuli_documents::Limits,
     pub balance: Balance,
     /// How many partitions have a history.
     pub history_partitions_max: usize,
@@ -192,6 +195,7 @@ impl Settings {
             blob_collect_interval: one.need("blob-collect-interval", value::time)?,
             queues: queues(&one)?,
             tables: tables(&one)?,
+            documents: documents::limits(&one)?,
             balance: balance::balance(&one)?,
             history_partitions_max: one.need("history-partitions-max", value::count)?,
             log: Log {
@@ -354,10 +358,13 @@ impl Reader<'_> {
         self.may(name, parse)?.ok_or_else(missing)
     }
 
-    /// The name under which a front finds a setting: its own where that is set, else the one for all fronts.
+    /// The name under which a front finds a setting: its own where that is set, else the one for all fronts. A default of
+    /// its own stands back behind what somebody has set for all.
     fn name_of(&self, front: Option<&FrontRow>, name: &str) -> String {
+        let is_set =
+            |name: &str| self.0.get(name).is_some_and(|(_, origin)| *origin != Origin::Default);
         let own = front.map(|front| front.own(name)).filter(|own| self.0.get(own).is_some());
-        own.unwrap_or_else(|| name.to_owned())
+        own.filter(|own| is_set(own) || !is_set(name)).unwrap_or_else(|| name.to_owned())
     }
 
     fn need_of<T>(

@@ -7,6 +7,7 @@ use lazuli_store::{Direction, KeyRange, PageLimit, Result, Write, after_key};
 
 use super::filed::Filed;
 use super::restore::Restore;
+use crate::derived;
 use crate::garbage::{clean_keys, is_by_time_in};
 use crate::item::{Item, keys_of};
 use crate::stats::Counts;
@@ -75,12 +76,15 @@ impl Restore {
         let (shard, guard): (_, Bytes) = (&self.shards[at], self.guard(at));
         for space in Space::KEY_ORDERED {
             let keys = keys_of(self.container.id, *space, inside);
-            clean_keys(shard, &guard, keys, |_| true).await?;
+            clean_keys(shard, &guard, keys, |_, _| true).await?;
         }
         for space in Space::TIME_ORDERED {
             let keys = keys_of(self.container.id, *space, &KeyRange::all());
-            clean_keys(shard, &guard, keys, |key| is_by_time_in(key, inside)).await?;
+            clean_keys(shard, &guard, keys, |key, _| is_by_time_in(key, inside)).await?;
         }
+        let keys = derived::all_keys(self.container.id);
+        let is_inside = |key: &[u8], value: &[u8]| derived::is_in(key, value, inside);
+        clean_keys(shard, &guard, keys, is_inside).await?;
         Ok(())
     }
 }

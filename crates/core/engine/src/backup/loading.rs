@@ -12,7 +12,6 @@ use super::format::BackupRow;
 use super::parser::BackupPart;
 use super::restore::{Restore, Writing};
 use crate::item::{Item, ItemKey};
-use crate::tx::{expiry_key, route_length};
 
 impl Restore {
     /// Takes the next part, as the parser gives it. After an error the restore is over; [`Restore::give_up`] it.
@@ -130,10 +129,10 @@ impl Restore {
         let Some(row) = self.renamed(row, route.len())? else { return Ok(()) };
         let key = layout::key(container, row.space, &row.key);
         let key = ItemKey::from_bytes(key, route.len())?;
-        if let Some(expires_ms) = Item::decode(row.value.clone())?.expires_ms {
-            writes.push(Write::Put(expiry_key(expires_ms, &key), route_length(&key)));
+        if Item::decode(row.value.clone())?.expires_ms.is_some() {
             self.shards[at].note_expiring([container].into_iter());
         }
+        self.derived.replace(&key, None, Some(&row.value), writes)?;
         self.sums[at].add(&key.bytes()[PREFIX_BYTES - 1..], &row.value);
         writes.push(Write::Put(key.bytes().clone(), row.value));
         Ok(())

@@ -21,6 +21,7 @@ use lazuli_store::{Direction, Error, KeyRange, Kind, PageLimit, Result};
 use super::filed::Filed;
 use super::format::BackupHead;
 use super::verify::Sums;
+use crate::derived::Derived;
 use crate::engine::Engine;
 use crate::item::keys_of;
 use crate::lsn::Lsn;
@@ -63,6 +64,8 @@ pub struct Restore {
     /// The shard of each partition taken.
     pub(super) shards: Vec<Arc<LiveShard>>,
     pub(super) filed: Option<Arc<dyn Filed>>,
+    /// What follows from the items.
+    pub(super) derived: Derived,
     /// What was written to each partition.
     pub(super) sums: Vec<Sums>,
     /// The shardlet that is being loaded, and the new names of its files.
@@ -108,6 +111,10 @@ impl Engine {
         let restore = Restore {
             engine: self.clone(),
             filed: self.filed.get(&container.schema),
+            derived: Derived {
+                rules: self.settings.deriving.rules(&container)?,
+                container: Arc::new(container.clone()),
+            },
             sums: vec![Sums::default(); taken.partitions.len()],
             head,
             container,
@@ -143,7 +150,9 @@ impl Engine {
             policies,
             cuts: match was.kind {
                 MapKind::List => Cuts::Empty,
-                MapKind::Range => Cuts::At(bounds.into_iter().flatten().cloned().collect()),
+                MapKind::Range | MapKind::EpkV1 | MapKind::EpkV2 | MapKind::EpkMulti => {
+                    Cuts::At(bounds.into_iter().flatten().cloned().collect())
+                }
                 MapKind::Hash => Cuts::Even(HASHED_PARTITIONS),
             },
             shards: Vec::new(),

@@ -1,6 +1,6 @@
 //! Cutting partitions in place: in the middle of their bytes or their requests, or around one shardlet.
 //!
-//! What is never torn apart is a *unit*: a shardlet, or in hash maps all shardlets of one virtual shard. Every cut lies
+//! What is never torn apart is a *unit*: a shardlet, or in hash maps all shardlets of one virtual shard, or all of one effective key. Every cut lies
 //! between two units. Finding a middle costs little however much there is: `middle` says how.
 
 mod middle;
@@ -120,9 +120,9 @@ fn unit(container: &Container, tail: &[u8]) -> Result<KeyRange> {
             let shard = virtual_shard(tail).ok_or_else(short)?;
             virtual_routes(shard..shard + 1)
         }
-        MapKind::Range | MapKind::List => {
-            let (route, _) = container.kind.split(&container.key, tail)?;
-            Ok(KeyRange::prefix(Bytes::copy_from_slice(route)))
+        MapKind::Range | MapKind::List | MapKind::EpkV1 | MapKind::EpkV2 | MapKind::EpkMulti => {
+            let unit = container.kind.unit(&container.key, tail)?;
+            Ok(KeyRange::prefix(Bytes::copy_from_slice(unit)))
         }
     }
 }

@@ -91,7 +91,7 @@ impl Engine {
             }
             let guard = LocalMap::partition_guard(partition.id, partition.epoch);
             let rows = keys_of(moving.container, Space::MOVING, &KeyRange::all());
-            clean_keys(&shard, &guard, rows, |key| is_by_time_in(key, &routes)).await?;
+            clean_keys(&shard, &guard, rows, |key, _| is_by_time_in(key, &routes)).await?;
         }
         Ok(())
     }

@@ -10,9 +10,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
+use lazuli_shardmap::Move;
 use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
 use lazuli_shardmap::local::LocalMap;
-use lazuli_shardmap::{Container, Move};
 use lazuli_store::{
     Direction, KeyRange, Loading, Newest, PageLimit, Result, Store, Write, after_key,
 };
@@ -21,15 +21,16 @@ use super::mover::{Mover, refused};
 use super::status;
 use super::verify::Sum;
 use crate::garbage::is_by_time_in;
-use crate::item::{Item, ItemKey, keys_of};
+use crate::item::keys_of;
 use crate::join::yield_now;
 use crate::stats::Size;
-use crate::tx::expiry_key;
 
 /// What one load of the target holds at most, but for the last page. After a crash up to three are copied again.
 const CHUNK_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// What one load holds at least, however slow the copy is to be, if there is as much.
 const CHUNK_BYTES_LEAST: usize = 1024 * 1024;
+/// What follows from the rows of one load at most, but for the last page: rows of expiry and entries of indexes.
+const ROWS_BEHIND_MAX: usize = 200_000;
 /// What is read at once: others have their turn in between.
 const PAGE: PageLimit = PageLimit { items: 4_096, bytes: 1024 * 1024 };
 
@@ -197,7 +198,7 @@ impl Mover<'_> {
     /// Deletes what the target holds beyond what was written down as copied. It comes from loads that are made again, but
     /// by then items may be gone, or expire at other times.
     async fn clear_ahead(&mut self) -> Result<()> {
-        let container = self.engine.router.container(self.moving.container).await?;
+        let derived = self.engine.derived(self.moving.container).await?;
         let target = self.target.clone();
         for keys in self.key_ordered() {
             let mut keys = self.beyond_what_is_copied(keys);
@@ -206,12 +207,12 @@ impl Mover<'_> {
                 let Some((last, _)) = page.items.last() else { break };
                 keys.start = after_key(last);
                 let mut writes = Vec::with_capacity(page.items.len());
+                let mut rows = Vec::new();
                 for (key, value) in page.items {
-                    if let Some((expiry, _)) = expiry_of(&container, &key, value)? {
-                        writes.push(Write::Delete(expiry));
-                    }
+                    derived.rows(&key, value, &mut rows)?;
                     writes.push(Write::Delete(key));
                 }
+                writes.extend(rows.into_iter().map(|(key, _)| Write::Delete(key)));
                 self.write(writes).await?;
                 if !page.more {
                     break;
@@ -229,9 +230,9 @@ impl Mover<'_> {
     ) -> Result<Sending<'s>> {
         let guard = LocalMap::arrival_guard(self.moving.number, self.moving.epoch);
         let mut loading = target.load(vec![guard]);
-        let container = self.engine.router.container(self.moving.container).await?;
+        let derived = self.engine.derived(self.moving.container).await?;
         let mut sent = Sent::default();
-        let mut expiries = Vec::new();
+        let mut behind = Vec::new();
         while let Some(keys) = left.front_mut() {
             if keys.is_empty() {
                 left.pop_front();
@@ -244,7 +245,7 @@ impl Mover<'_> {
                 last = Some(key.clone());
                 if is_key_ordered {
                     sent.sum.add(&key, &value);
-                    expiries.extend(expiry_of(&container, &key, value.clone())?);
+                    derived.rows(&key, value.clone(), &mut behind)?;
                 }
                 if is_key_ordered || is_by_time_in(&key, &self.moving.routes) {
                     sent.items += 1;
@@ -268,14 +269,14 @@ impl Mover<'_> {
                 sent.cover(start, end);
             }
             loading.add(rows).await.map_err(refused)?;
-            if sent.bytes >= self.chunk_bytes() as u64 {
+            if sent.bytes >= self.chunk_bytes() as u64 || behind.len() >= ROWS_BEHIND_MAX {
                 break;
             }
             yield_now().await;
         }
-        // Their space lies behind all others.
-        expiries.sort_unstable_by(|a: &lazuli_store::Item, b| a.0.cmp(&b.0));
-        loading.add(expiries).await.map_err(refused)?;
+        // Their spaces lie behind all others.
+        behind.sort_unstable_by(|a: &lazuli_store::Item, b| a.0.cmp(&b.0));
+        loading.add(behind).await.map_err(refused)?;
         Ok(Sending { loading, sent })
     }
 
@@ -309,16 +310,4 @@ impl Mover<'_> {
             status.rate = (copied as f64 / took) as u64;
         }
     }
-}
-
-/// The row of the expiry space that stands for an item, if it expires.
-pub(super) fn expiry_of(
-    container: &Container,
-    key: &Bytes,
-    value: Bytes,
-) -> Result<Option<lazuli_store::Item>> {
-    let Some(expires_ms) = Item::decode(value)?.expires_ms else { return Ok(None) };
-    let (route, _) = container.kind.split(&container.key, &key[PREFIX_BYTES..])?;
-    let key = ItemKey::from_bytes(key.clone(), route.len())?;
-    Ok(Some((expiry_key(expires_ms, &key), crate::tx::route_length(&key))))
 }

@@ -1,6 +1,6 @@
 //! Handing over: where both stores can, the target adopts what the source holds without reading its rows.
 //!
-//! The target's rows are then read once: they are counted, and those that expire get their row in the expiry space. Writes
+//! The target's rows are then read once: they are counted, and those that expire or have entries in indexes get these rows. Writes
 //! on the source since the beginning of the move are recorded, as for a copy, and the passes bring them over.
 
 use std::ops::ControlFlow;
@@ -12,7 +12,6 @@ use lazuli_shardmap::Move;
 use lazuli_shardmap::local::LocalMap;
 use lazuli_store::{Direction, KeyRange, Packed, PageLimit, Parcel, Result, Write, after_key};
 
-use super::copy::expiry_of;
 use super::mover::{Mover, refused};
 use crate::join::yield_now;
 use crate::stats::Size;
@@ -22,15 +21,16 @@ const ASKS_MAX: usize = 250;
 const ASK_REST: Duration = Duration::from_millis(20);
 /// What is read at once: others have their turn in between.
 const PAGE: PageLimit = PageLimit { items: 4_096, bytes: 1024 * 1024 };
-/// Rows of the expiry space that are written at once, but for those of the last page.
-const EXPIRIES_MAX: usize = 8 * 1024;
+/// Rows that follow from others and are written at once, but for those of the last page.
+const BEHIND_MAX: usize = 8 * 1024;
 
 /// What was found on the target since it was last written down how far this has come.
 #[derive(Default)]
 struct Found {
     last: Bytes,
     size: Size,
-    expiries: Vec<Write>,
+    /// Rows of expiry and entries of indexes.
+    behind: Vec<lazuli_store::Item>,
 }
 
 impl Mover<'_> {
@@ -71,7 +71,7 @@ impl Mover<'_> {
             let mut keys = self.beyond_what_is_copied(keys);
             while !keys.is_empty() {
                 let is_much = found.size.bytes >= self.chunk_bytes() as u64;
-                if is_much || found.expiries.len() >= EXPIRIES_MAX {
+                if is_much || found.behind.len() >= BEHIND_MAX {
                     self.note_found(std::mem::take(&mut found)).await?;
                     self.throttle(began, bytes_before).await;
                     if let Some(stop) = self.look().await? {
@@ -90,12 +90,11 @@ impl Mover<'_> {
 
     /// Goes through one page, and says whether the range holds more behind it.
     async fn find(&self, keys: &KeyRange, found: &mut Found) -> Result<bool> {
-        let container = self.engine.router.container(self.moving.container).await?;
+        let derived = self.engine.derived(self.moving.container).await?;
         let mut visit = |key: Bytes, value: Bytes| {
             found.size.items += 1;
             found.size.bytes += (key.len() + value.len()) as u64;
-            let expiry = expiry_of(&container, &key, value)?;
-            found.expiries.extend(expiry.map(|(key, value)| Write::Put(key, value)));
+            derived.rows(&key, value, &mut found.behind)?;
             found.last = key;
             self.engine.env.spawn.give_way();
             Ok(ControlFlow::Continue(()))
@@ -106,7 +105,10 @@ impl Mover<'_> {
     async fn note_found(&mut self, found: Found) -> Result<()> {
         match found.size.items {
             0 => Ok(()),
-            _ => self.note_brought(found.last, found.size, found.size, found.expiries).await,
+            _ => {
+                let writes = found.behind.into_iter().map(|(key, value)| Write::Put(key, value));
+                self.note_brought(found.last, found.size, found.size, writes.collect()).await
+            }
         }
     }
 }

@@ -18,7 +18,6 @@ use crate::changes;
 use crate::item::{Item, ItemKey};
 use crate::join::join_all;
 use crate::stats::{Counts, Size};
-use crate::tx::{expiry_key, route_length};
 
 /// What one commit of a pass brings over at most.
 const PAGE: PageLimit = PageLimit { items: 1_024, bytes: 1024 * 1024 };
@@ -101,7 +100,7 @@ impl Mover<'_> {
                 if self.moving.routes.contains(change.key.route()) {
                     part.changes += 1;
                     if feeds {
-                        writes.extend(feed(&*source, &change).await?);
+                        writes.push(feed(&*source, &change).await?);
                     }
                     if !changed.contains_key(change.key.bytes()) {
                         unread.insert(change.key.bytes().clone(), change.key);
@@ -112,6 +111,12 @@ impl Mover<'_> {
             let news = get_all(&*source, &keys).await?;
             let olds = get_all(&*target, &keys).await?;
             for ((bytes, key), (new, old)) in unread.into_iter().zip(news.into_iter().zip(olds)) {
+                if let (true, Some(old)) = (feeds, &old) {
+                    let (lsn, operation) =
+                        (Item::decode(old.clone())?.version, changes::ItemOperation::Put);
+                    let former = changes::ItemChange { lsn, operation, key: key.clone() };
+                    writes.push(feed(&*source, &former).await?);
+                }
                 changed.insert(bytes, Changed { key, new, old });
             }
             self.engine.env.spawn.give_way();
@@ -138,10 +143,15 @@ impl Mover<'_> {
         changed: BTreeMap<Bytes, Changed>,
         mut writes: Vec<Write>,
     ) -> Result<()> {
+        let derived = self.engine.derived(self.moving.container).await?;
         for (bytes, Changed { key, new, old }) in &changed {
             if old != new {
                 self.progress.hold(bytes.len(), old.as_ref(), new.as_ref());
-                replace(&mut writes, key, old.clone(), new.clone())?;
+                derived.replace(key, old.as_ref(), new.as_ref(), &mut writes)?;
+                writes.push(match new {
+                    Some(value) => Write::Put(bytes.clone(), value.clone()),
+                    None => Write::Delete(bytes.clone()),
+                });
             }
         }
         self.write(writes).await?;
@@ -166,31 +176,11 @@ async fn get_all(reader: &dyn Reader, keys: &[Bytes]) -> Result<Vec<Option<Bytes
     join_all(reads).await.into_iter().collect()
 }
 
-/// The record of a change in the container's change feed, which moves along.
-async fn feed(source: &dyn Reader, change: &changes::ItemChange) -> Result<Option<Write>> {
+/// The record of a change in the container's change feed, which moves along. What was forgotten meanwhile is forgotten.
+async fn feed(source: &dyn Reader, change: &changes::ItemChange) -> Result<Write> {
     let record = changes::record(Space::CHANGES, change.lsn, &change.key, change.operation);
-    // What was trimmed meanwhile stays trimmed.
-    Ok(source.get(record.key()).await?.map(|_| record))
-}
-
-/// Makes an item of the target what it is on the source, and its row of the expiry space too.
-fn replace(
-    writes: &mut Vec<Write>,
-    key: &ItemKey,
-    old: Option<Bytes>,
-    new: Option<Bytes>,
-) -> Result<()> {
-    let expiry = |value: &Option<Bytes>| -> Result<Option<u64>> {
-        Ok(value.clone().map(Item::decode).transpose()?.and_then(|item| item.expires_ms))
-    };
-    let (was, is) = (expiry(&old)?, expiry(&new)?);
-    if was != is {
-        writes.extend(was.map(|at| Write::Delete(expiry_key(at, key))));
-        writes.extend(is.map(|at| Write::Put(expiry_key(at, key), route_length(key))));
-    }
-    writes.push(match new {
-        Some(value) => Write::Put(key.bytes().clone(), value),
-        None => Write::Delete(key.bytes().clone()),
-    });
-    Ok(())
+    Ok(match source.get(record.key()).await? {
+        Some(_) => record,
+        None => Write::Delete(record.key().clone()),
+    })
 }

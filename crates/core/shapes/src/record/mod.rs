@@ -71,7 +71,7 @@ impl Records {
             policies: Policies { attributes, ..Policies::default() },
             cuts: match kind {
                 MapKind::Hash => Cuts::Even(HASHED_PARTITIONS),
-                MapKind::Range | MapKind::List => Cuts::At(Vec::new()),
+                _ => Cuts::At(Vec::new()),
             },
             shards: Vec::new(),
         };

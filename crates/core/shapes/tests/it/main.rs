@@ -4,5 +4,6 @@
 #![allow(clippy::single_range_in_vec_init, reason = "lists of ranges are what is meant")]
 
 mod blobs;
+mod documents;
 mod queues;
 mod records;

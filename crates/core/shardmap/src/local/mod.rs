@@ -148,6 +148,7 @@ impl LocalMap {
             (PartitionState::Online | PartitionState::Sending, _)
             | (PartitionState::ReadOnly | PartitionState::Fenced, Access::Read) => Ok(Held {
                 guard: row_key(partition, epoch),
+                partition,
                 container: row.container,
                 routes: row.routes.clone(),
                 is_sending: row.state == PartitionState::Sending,

@@ -26,6 +26,7 @@ pub enum Access {
 pub struct Held {
     /// The key of the partition's row: it must exist when a write is committed.
     pub guard: Bytes,
+    pub partition: PartitionId,
     pub container: ContainerId,
     pub routes: KeyRange,
     /// Whether what is written must be written down for a move.

@@ -8,6 +8,7 @@ use super::{Manager, OPERATION_PARTITIONS_MAX, check_name, unclaimed};
 use crate::catalog::{
     CatalogChange, ContainerChange, Decision, Draft, Entry, MapOperation, Refusal, View,
 };
+use crate::epk;
 use crate::key::KeySchema;
 use crate::placement::Rule;
 use crate::route::virtual_cut;
@@ -18,9 +19,9 @@ use crate::{Container, ContainerId, Epoch, MapKind, Partition, PartitionState, P
 pub enum Cuts {
     /// None: list and range maps may have gaps.
     Empty,
-    /// The whole space of a hash map in so many equal parts.
+    /// The whole space of a map by hashes in so many equal parts.
     Even(u16),
-    /// The whole space of a range map, cut at these routes; no cut makes one partition.
+    /// The whole space of a range map or one by effective keys, cut at these routes; no cut makes one partition.
     At(Vec<Bytes>),
 }
 
@@ -74,14 +75,19 @@ impl NewContainer {
         match (self.kind, &self.cuts) {
             (MapKind::List | MapKind::Range, Cuts::Empty) => Ok(vec![]),
             (MapKind::Hash, Cuts::Even(parts)) => virtual_cut(*parts),
-            (MapKind::Range, Cuts::At(cuts)) => {
+            (MapKind::EpkV1, Cuts::Even(parts)) => epk::cut(*parts, true),
+            (MapKind::EpkV2 | MapKind::EpkMulti, Cuts::Even(parts)) => epk::cut(*parts, false),
+            (
+                MapKind::Range | MapKind::EpkV1 | MapKind::EpkV2 | MapKind::EpkMulti,
+                Cuts::At(cuts),
+            ) => {
                 let starts = std::iter::once(Bytes::new()).chain(cuts.iter().cloned());
                 let ends = cuts.iter().cloned().map(Some).chain(std::iter::once(None));
                 Ok(starts.zip(ends).map(|(start, end)| KeyRange::new(start, end)).collect())
             }
             _ => {
-                let message = "a list map begins empty, a hash map with even parts, a range map \
-                               empty or cut at given routes";
+                let message = "a list map begins empty, a map by hashes with even parts, a range \
+                               map empty or cut at given routes";
                 Err(Error::invalid("cuts-unfit", message))
             }
         }

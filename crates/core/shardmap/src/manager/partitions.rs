@@ -72,7 +72,7 @@ impl CatalogChange for AddPartitions<'_> {
 
     async fn decide(&self, draft: &mut Draft) -> Decision<Vec<Partition>> {
         let container = draft.view().container(self.container).await?;
-        if container.kind == MapKind::Hash {
+        if container.kind.is_tiled() {
             return Err(tiled(&container).into());
         }
         if self.partitions.len() > OPERATION_PARTITIONS_MAX {
@@ -115,7 +115,7 @@ impl CatalogChange for DeletePartition {
     async fn decide(&self, draft: &mut Draft) -> Decision<()> {
         let Entry { partition, .. } = known(draft.view(), self.partition).await?;
         let container = draft.view().container(partition.container).await?;
-        if container.kind == MapKind::Hash {
+        if container.kind.is_tiled() {
             return Err(tiled(&container).into());
         }
         if partition.state != PartitionState::Offline {
@@ -166,7 +166,7 @@ impl CatalogChange for SetState {
 
 fn tiled(container: &Container) -> Error {
     let message =
-        format!("the hash map of container {} has no gaps to fill or make", container.name);
+        format!("the map of container {} by hashes has no gaps to fill or make", container.name);
     Error::invalid("map-tiled", message)
 }
 
@@ -177,7 +177,7 @@ fn overlap(container: &Container) -> Error {
             MapReason::PointMapped,
             format!("a key of container {name} has a partition"),
         ),
-        MapKind::Range | MapKind::Hash => {
+        MapKind::Range | MapKind::Hash | MapKind::EpkV1 | MapKind::EpkV2 | MapKind::EpkMulti => {
             let message = format!("routes of container {name} have a partition");
             Error::exists("range-overlaps", message)
         }

@@ -111,7 +111,7 @@ pub(super) fn check_bounds(container: &Container, routes: &KeyRange) -> Result<(
             Some(_) => Ok(()),
             None => Err(inside("a virtual shard")),
         },
-        MapKind::Range => {
+        MapKind::Range | MapKind::EpkV1 | MapKind::EpkV2 | MapKind::EpkMulti => {
             check_shardlet(container, &routes.start)?;
             routes.end.as_ref().map_or(Ok(()), |end| check_shardlet(container, end))
         }

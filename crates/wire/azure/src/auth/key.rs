@@ -113,6 +113,15 @@ impl Accounts {
         self.get(name).is_some()
     }
 
+    /// The first account, by name, whose keys pass the check: for services whose requests do not name one.
+    pub fn find(&self, check: impl Fn(&Keys) -> bool) -> Option<String> {
+        let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
+        let is_open = |name: &String| {
+            self.only.as_ref().is_none_or(|only| only.iter().any(|one| one == name))
+        };
+        all.iter().find(|(name, keys)| is_open(name) && check(keys)).map(|(name, _)| name.clone())
+    }
+
     /// Adds an account, or replaces its keys.
     pub fn set(&self, name: impl Into<String>, keys: Keys) {
         let mut accounts = self.all.write().unwrap_or_else(PoisonError::into_inner);
@@ -188,6 +197,9 @@ mod tests {
         let some = accounts.only(vec!["b".into()]);
         some.set("b", Keys { first: key("b25l"), second: None });
         assert!(some.contains("b") && !some.contains("a") && accounts.contains("b"));
+        assert_eq!(accounts.find(|_| true).as_deref(), Some("a"));
+        assert_eq!(some.find(|_| true).as_deref(), Some("b"));
+        assert_eq!(some.find(|_| false), None);
         assert!(accounts.remove("a") && !accounts.remove("a") && !accounts.contains("a"));
     }
 

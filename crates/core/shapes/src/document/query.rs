@@ -1,0 +1,324 @@
+//! Queries: what a plan names is read and pushed into its execution.
+//!
+//! Entries of indexes are read from all shards at once and merged by entry and item. A page goes on by the place of the last
+//! item alone: an entry and an item, no partition. So it survives restarts, splits, merges, moves, and new indexes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use lazuli_engine::{
+    Continuation, Error, FanOut, Item, ItemScan, KeyRange, OnFailure, PREFIX_BYTES, PageLimit,
+    Space, after_key,
+};
+use lazuli_query::evaluate::Context;
+use lazuli_query::execute::{Execution, Page, PageOptions, Wants};
+use lazuli_query::plan::{Access, Order, Plan};
+use lazuli_query::{Checked, Position, QueryError};
+use lazuli_value::View;
+
+use super::Documents;
+use super::collection::Collection;
+use super::item::damaged;
+use super::items::Scope;
+use super::key::PartitionKey;
+use super::operation::Work;
+use super::reason::DocumentReason;
+use super::schema::IndexSchema;
+use super::spans::{Spans, all_spans, spans_of};
+
+/// Items that are read at once.
+const ITEMS_AT_ONCE: PageLimit = PageLimit { items: 512, bytes: 1024 * 1024 };
+
+/// One page of a query.
+pub struct QueryRequest {
+    pub checked: Arc<Checked>,
+    /// That of the query with its parameters.
+    pub fingerprint: u64,
+    pub context: Context,
+    pub options: PageOptions,
+    pub scope: Scope,
+    pub continuation: Option<lazuli_query::Continuation>,
+    /// By when a page that can end early does, in time since the clock's beginning.
+    pub deadline: Option<Duration>,
+    /// Whether an order that the policy has no index for is refused, as the service does, and not made by sorting.
+    pub is_strict: bool,
+}
+
+/// What a query answered.
+#[derive(Debug)]
+pub struct QueryPage {
+    pub page: Page,
+    pub plan: Plan,
+    pub work: Work,
+}
+
+/// Why a query was not answered.
+#[derive(Debug)]
+pub enum QueryFailure {
+    /// What the engine or the shape says.
+    Core(Error),
+    /// What the query language says.
+    Query(QueryError),
+}
+
+impl From<Error> for QueryFailure {
+    fn from(error: Error) -> Self {
+        Self::Core(error)
+    }
+}
+
+impl From<QueryError> for QueryFailure {
+    fn from(error: QueryError) -> Self {
+        Self::Query(error)
+    }
+}
+
+pub(super) type QueryResult<T> = Result<T, QueryFailure>;
+
+/// What a place of an execution begins with: how the items were read.
+const BY_ITEM: u8 = 0;
+const BY_ENTRY: u8 = 1;
+
+impl Documents {
+    /// What a query would read, without reading it.
+    pub async fn plan(
+        &self,
+        collection: &Collection,
+        checked: &Checked,
+        scope: &Scope,
+    ) -> QueryResult<Plan> {
+        let schema = IndexSchema::new(collection);
+        Ok(self.chosen(collection, checked, scope, schema, false).await?.0)
+    }
+
+    /// The next page of a query.
+    pub async fn query(
+        &self,
+        collection: &Collection,
+        request: QueryRequest,
+    ) -> QueryResult<QueryPage> {
+        let QueryRequest { checked, fingerprint, context, options, scope, .. } = request;
+        let goes_on = request.continuation.as_ref().map(|it| &it.position);
+        let streams = matches!(goes_on, Some(Position::Item { .. }));
+        let schema = IndexSchema::new(collection);
+        let (plan, routes) = self.chosen(collection, &checked, &scope, schema, streams).await?;
+        if request.is_strict && plan.unserved_order.is_some() {
+            let message =
+                "the order by does not have a corresponding index that it can be served from";
+            return Err(Error::invalid(DocumentReason::OrderNotIndexed, message).into());
+        }
+        let resume = match goes_on {
+            Some(Position::Item { place, rows }) => Some((place.clone(), rows.is_some())),
+            _ => None,
+        };
+        let is_sorted = plan.order == Order::Merged;
+        let mut execution = Execution::new(
+            checked,
+            fingerprint,
+            context,
+            options,
+            is_sorted,
+            request.continuation,
+        )?;
+        let deadline = request.deadline;
+        let mut run = Run { documents: self, collection, routes, deadline, work: Work::default() };
+        let is_end = run.push(&plan, resume, &mut execution).await?;
+        let work = run.work;
+        Ok(QueryPage { page: execution.finish(is_end)?, plan, work })
+    }
+
+    /// The plan of a query and the routes that it looks at.
+    async fn chosen(
+        &self,
+        collection: &Collection,
+        checked: &Checked,
+        scope: &Scope,
+        mut schema: IndexSchema,
+        streams: bool,
+    ) -> QueryResult<(Plan, KeyRange)> {
+        if !checked.level.sort.is_empty() {
+            schema.everywhere = match streams {
+                // The page before was sorted by an index, and so is this one.
+                true => super::outline::Everywhere::All,
+                false => self.everywhere(collection).await?,
+            };
+        }
+        let mut plan = lazuli_query::plan::plan(checked, &schema);
+        let mut routes = collection.routes_in(scope)?;
+        if let Some(key) = fixed_key(&plan, collection) {
+            routes = routes.intersect(&collection.routes_of(&key)?);
+        }
+        let is_shardlet = is_one_shardlet(&plan, scope, collection);
+        let is_narrow = is_shardlet && !super::spans::is_equality(&plan.access);
+        let is_mixed = !streams
+            && plan.order == Order::Merged
+            && self.has_containers(collection, &plan.access).await?;
+        if is_mixed || (is_narrow && !matches!(plan.access, Access::Nothing | Access::OneRow)) {
+            // One shardlet is read as a whole: its entries lie among those of all others. So is what holds arrays or
+            // objects where the order asks for values: their entries say only that they are there.
+            plan.access = Access::Items;
+            plan.order = Order::Any;
+            (plan.is_exact, plan.is_count) = (false, false);
+        }
+        // Entries of what has expired are there until it is swept away.
+        plan.is_count &= collection.definition.ttl_s.is_none();
+        Ok((plan, routes))
+    }
+}
+
+/// The partition key that the filter of a query fixes.
+fn fixed_key(plan: &Plan, collection: &Collection) -> Option<PartitionKey> {
+    use lazuli_engine::Component;
+    use lazuli_value::Value;
+    if plan.partition_key.is_empty() || plan.partition_key.len() > collection.definition.levels() {
+        return None;
+    }
+    let component = |value: &Option<Value>| match value {
+        None => Some(Component::Undefined),
+        Some(Value::Object(_) | Value::Array(_)) => None,
+        Some(value) => PartitionKey::from_values(std::slice::from_ref(value)).ok()?.0.pop(),
+    };
+    plan.partition_key.iter().map(component).collect::<Option<_>>().map(PartitionKey)
+}
+
+fn is_one_shardlet(plan: &Plan, scope: &Scope, collection: &Collection) -> bool {
+    let levels = collection.definition.levels();
+    match scope {
+        Scope::Key(key) if key.is_none() || key.0.len() == levels => true,
+        _ => fixed_key(plan, collection).is_some_and(|key| key.0.len() == levels),
+    }
+}
+
+/// One page while it is read.
+pub(super) struct Run<'a> {
+    pub(super) documents: &'a Documents,
+    pub(super) collection: &'a Collection,
+    pub(super) routes: KeyRange,
+    deadline: Option<Duration>,
+    pub(super) work: Work,
+}
+
+impl Run<'_> {
+    /// Reads what the plan names, behind a place of the page before, and says whether that was all.
+    async fn push(
+        &mut self,
+        plan: &Plan,
+        resume: Option<(Vec<u8>, bool)>,
+        execution: &mut Execution,
+    ) -> QueryResult<bool> {
+        let spans = match &plan.access {
+            Access::Nothing => return Ok(true),
+            Access::OneRow => {
+                execution.push_nothing()?;
+                return Ok(true);
+            }
+            Access::Items if plan.is_count && self.collection.definition.index().is_some() => {
+                // Every item has one outline.
+                all_spans(self.collection)?
+            }
+            Access::Items => return self.push_items(resume, execution).await,
+            access => spans_of(self.collection, access, &self.routes)?,
+        };
+        match spans {
+            _ if plan.is_count => {
+                let count = self.count(&spans).await?;
+                execution.push_count(count);
+                Ok(true)
+            }
+            Spans::Ordered(spans) => self.push_entries(spans, resume, execution).await,
+            Spans::Set(spans) => self.push_set(&spans, resume, execution).await,
+        }
+    }
+
+    /// All items of the routes, in their order.
+    async fn push_items(
+        &mut self,
+        resume: Option<(Vec<u8>, bool)>,
+        execution: &mut Execution,
+    ) -> QueryResult<bool> {
+        let id = self.collection.container.id;
+        let mut routes = self.routes.clone();
+        if let Some((place, again)) = resume {
+            let place = behind_kind(&place, BY_ITEM)?;
+            let start = if again { place } else { after_key(&place) };
+            routes.start = routes.start.max(start);
+        }
+        let engine = self.documents.engine.clone();
+        let mut after: Option<Continuation> = None;
+        loop {
+            if routes.is_empty() {
+                return Ok(true);
+            }
+            let scan = ItemScan { space: Space::ITEMS, range: routes.clone() };
+            let request = FanOut {
+                // The range may begin inside of a shardlet, whose partition is asked for by its first bytes.
+                routes: routes.clone(),
+                limit: ITEMS_AT_ONCE,
+                on_failure: OnFailure::Fail,
+            };
+            let page = engine.fan_out(id, &scan, &request, after.as_ref()).await?;
+            for (key, item) in &page.rows {
+                let place = place_of(BY_ITEM, &key[PREFIX_BYTES..]);
+                if self.push_item(&place, &key[PREFIX_BYTES..], item, execution)? == Wants::NoMore {
+                    return Ok(false);
+                }
+            }
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(true),
+            }
+            if self.is_late(execution) {
+                return Ok(false);
+            }
+        }
+    }
+
+    pub(super) fn push_item(
+        &mut self,
+        place: &[u8],
+        key: &[u8],
+        item: &Item,
+        execution: &mut Execution,
+    ) -> QueryResult<Wants> {
+        self.work.items_read += 1;
+        self.work.bytes_read += item.payload.len() as u64;
+        let encoded = self.collection.document(key, item)?.encoded()?;
+        let view = View::parse(&encoded).map_err(|_| damaged())?;
+        Ok(execution.push(place, view)?)
+    }
+
+    /// Whether the page has taken its time and may end.
+    pub(super) fn is_late(&self, execution: &Execution) -> bool {
+        let now = self.documents.engine.env().clock.uptime();
+        self.deadline.is_some_and(|deadline| now >= deadline) && execution.can_pause()
+    }
+}
+
+/// A place of an execution.
+pub(super) fn place_of(kind: u8, rest: &[u8]) -> Vec<u8> {
+    [&[kind], rest].concat()
+}
+
+pub(super) fn entry_place(rest: &[u8]) -> Vec<u8> {
+    place_of(BY_ENTRY, rest)
+}
+
+pub(super) fn behind_entry_kind(place: &[u8]) -> QueryResult<Bytes> {
+    behind_kind(place, BY_ENTRY)
+}
+
+pub(super) fn behind_item_kind(place: &[u8]) -> QueryResult<Bytes> {
+    behind_kind(place, BY_ITEM)
+}
+
+/// The bytes of a place, if the page before read in the same way.
+fn behind_kind(place: &[u8], kind: u8) -> QueryResult<Bytes> {
+    match place.split_first() {
+        Some((first, rest)) if *first == kind => Ok(Bytes::copy_from_slice(rest)),
+        _ => {
+            let message = "the continuation belongs to another way of reading";
+            Err(Error::invalid(DocumentReason::BadContinuation, message).into())
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Containers: created with their ranges and their offer, changed, and opened for operations on items.
+
+use std::sync::Arc;
+
+use lazuli_engine::{Kind, Lsn};
+use lazuli_http::Response;
+use lazuli_shapes::document::{
+    Collection, DefinitionChange, NewCollection, PartitionKey, Range, Resource, ResourceKind,
+};
+use lazuli_value::{Object, Value};
+
+use crate::address::ContainerName;
+use crate::error::{Fault, Result, substatus};
+use crate::headers::Throughput;
+use crate::{Call, Front, definition, offers, query};
+
+/// A container that a request is about.
+pub(crate) struct Opened {
+    /// The id of its database.
+    pub(crate) database: Arc<str>,
+    pub(crate) resource: Arc<Resource>,
+    pub(crate) collection: Collection,
+}
+
+impl Opened {
+    /// Its address by names, by which clients remember how far they have seen it.
+    pub(crate) fn path(&self) -> String {
+        format!("dbs/{}/colls/{}", self.database, self.resource.id)
+    }
+}
+
+impl Front {
+    /// Opens the container that a path names. A client that means another one of the same name, which is gone, is told so.
+    pub(crate) async fn open(&self, call: &Call, name: &ContainerName) -> Result<Opened> {
+        let opened = self.open_path(&call.sender.account, name).await?;
+        let rid = opened.resource.rid.to_string();
+        if call.headers.intended_container.as_ref().is_some_and(|intended| *intended != rid) {
+            let message =
+                "The requested operation cannot be performed: the container was created anew.";
+            return Err(Fault::bad_request(message).substatus(substatus::OTHER_CONTAINER));
+        }
+        Ok(opened)
+    }
+
+    /// A path that was seen before needs no look into the directory, as long as its container can be opened.
+    async fn open_path(&self, account: &str, name: &ContainerName) -> Result<Opened> {
+        let path = (account.to_owned(), name.database.clone(), name.container.clone());
+        if let Some((database, resource)) = self.remembered.container(&path) {
+            match self.documents.open_rid(account, &resource.rid).await {
+                Ok(collection) => return Ok(Opened { database, resource, collection }),
+                Err(error) if error.kind() == Kind::NotFound => {
+                    self.remembered.forget_container(&path);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let database = self.database(account, &name.database).await?;
+        let kind = ResourceKind::Collection;
+        let found = self.find(account, kind, Some(&database.rid), &name.container).await?;
+        let resource = Arc::new(found.ok_or_else(Fault::no_owner)?);
+        let collection = self.documents.open_rid(account, &resource.rid).await?;
+        let database: Arc<str> = database.id.into();
+        self.remembered.keep_container(path, (database.clone(), resource.clone()));
+        Ok(Opened { database, resource, collection })
+    }
+
+    /// The partition key of a request that must have one.
+    pub(crate) fn key(&self, call: &Call, opened: &Opened) -> Result<PartitionKey> {
+        let Some(values) = &call.headers.partition_key else {
+            return Err(Fault::bad_request(
+                "PartitionKey value must be supplied for this operation.",
+            ));
+        };
+        whole_key(values, opened)
+    }
+
+    /// The range of this number. A number that is not a live range's is gone.
+    pub(crate) async fn range(&self, opened: &Opened, id: &str) -> Result<Range> {
+        let ranges = self.documents.ranges(&opened.collection).await?;
+        let found = ranges.into_iter().find(|range| range.id.0.to_string() == id);
+        found.ok_or_else(|| Fault::range_gone(id))
+    }
+}
+
+/// A key of as many values as the container has levels, or of none.
+pub(crate) fn whole_key(values: &[Value], opened: &Opened) -> Result<PartitionKey> {
+    let levels = opened.collection.definition().levels();
+    if !values.is_empty() && values.len() != levels {
+        let message = "Partition key provided either doesn't correspond to definition in the collection or \
+                       doesn't match partition key field values specified in the document.";
+        return Err(Fault::bad_request(message).substatus(substatus::KEY_MISMATCH));
+    }
+    Ok(PartitionKey::from_values(values)?)
+}
+
+pub(crate) async fn create(
+    front: &Front,
+    call: &Call,
+    database: &Resource,
+    id: &str,
+    body: &Object,
+) -> Result<Resource> {
+    let checked = definition::check(body)?;
+    let limits = &front.parts.limits;
+    let wanted = offers::wanted(call)?;
+    // Without a throughput of its own a container shares that of its database.
+    let shares =
+        wanted.is_none() && offers::find(front, call, &database.rid.to_string()).await?.is_some();
+    let own = wanted.unwrap_or(Throughput::Manual(limits.throughput_default));
+    let new = NewCollection {
+        definition: checked.new,
+        ranges: if shares { 1 } else { own.ranges(limits) },
+        throughput: None,
+        body: Value::Object(checked.body),
+    };
+    let account = &call.sender.account;
+    let (made, _) = front.documents.create_collection(account, &database.rid, id, new).await?;
+    if !shares {
+        offers::create(front, call, &made, own).await?;
+    }
+    Ok(made)
+}
+
+pub(crate) async fn replace(
+    front: &Front,
+    call: &Call,
+    found: &Resource,
+    body: &Object,
+    version: Option<Lsn>,
+) -> Result<Resource> {
+    let mut given = body.clone();
+    // A client may leave out what cannot be changed anyhow.
+    if let Value::Object(before) = &found.body {
+        for name in ["partitionKey", "uniqueKeyPolicy"] {
+            if let (None | Some(Value::Null), Some(kept)) = (given.get(name), before.get(name)) {
+                given.insert(name, kept.clone());
+            }
+        }
+    }
+    let checked = definition::check(&given)?;
+    if let Value::Object(before) = &found.body {
+        definition::check_change(before, &checked.body)?;
+    }
+    let account = &call.sender.account;
+    let collection = front.documents.open_rid(account, &found.rid).await?;
+    let change = DefinitionChange {
+        indexing: Some(checked.new.indexing),
+        ttl_s: Some(checked.new.ttl_s),
+        versions_kept_s: Some(checked.new.versions_kept_s),
+    };
+    front.documents.change_definition(&collection, &change).await?;
+    let body = Value::Object(checked.body);
+    Ok(front.documents.replace_resource(account, &found.rid, body, version).await?)
+}
+
+/// Adds what a client asks for with a container: its use of what it may use.
+pub(crate) async fn with_quota(
+    front: &Front,
+    call: &Call,
+    found: &Resource,
+    response: Response,
+) -> Result<Response> {
+    if !call.headers.wants_quota {
+        return Ok(response);
+    }
+    let collection = front.documents.open_rid(&call.sender.account, &found.rid).await?;
+    let resource = Arc::new(found.clone());
+    let opened = Opened { database: Arc::from(""), resource, collection };
+    let items = query::count(front, call, &opened).await?;
+    Ok(response
+        .with(
+            "x-ms-resource-quota",
+            "documentSize=10240;documentsSize=10485760;documentsCount=-1;collectionSize=10485760;",
+        )
+        .with("x-ms-resource-usage", format!("documentSize=0;documentsCount={items};")))
+}
