@@ -3,7 +3,6 @@
 //! A server in this process, used over the wire: a table is filled on its only shard, seven shards are added, and the
 //! balancer runs while some connections insert. Latency is measured before, and while it works.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +14,8 @@ use lazuli_store::Result;
 use lazuli_trial::client::{Client, Request, transaction};
 use serde_json::{Value, json};
 
-use crate::figures::{Latency, failed, mebibytes, milliseconds, verdict};
+use crate::figures::{Latency, failed, mebibytes};
+use crate::report::Report;
 use crate::server::{Admin, BenchServer};
 
 /// How far from the mean any shard may be in the end.
@@ -51,53 +51,6 @@ const PATIENCE: Duration = Duration::from_secs(1_200);
 /// Only bytes count: those are the same in every run.
 const SETTINGS: &[(&str, &str)] =
     &[("balance-goals", "bytes=1"), ("balance-floor-bytes", "64KiB"), ("balance-merge-bytes", "0")];
-
-#[derive(Clone, Debug, Default)]
-pub struct Report {
-    pub bytes: u64,
-    pub took: Duration,
-    pub copied: u64,
-    pub plans: u64,
-    pub splits: u64,
-    pub moves: u64,
-    /// What each shard carries in the end, as a multiple of the mean.
-    pub levels: Vec<f64>,
-    /// Latencies of the writers before and while it worked.
-    pub before: Latency,
-    pub during: Latency,
-    pub longest_pause: Duration,
-}
-
-impl Report {
-    pub fn is_met(&self) -> bool {
-        self.levels.len() == SHARDS
-            && self.levels.iter().all(|level| (level - 1.0).abs() <= BAND + 1e-9)
-    }
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds = self.took.as_secs_f64();
-        let rate = mebibytes(self.copied) / seconds.max(f64::MIN_POSITIVE);
-        writeln!(f, "one shard with {:.0} MiB to {SHARDS}: {seconds:.1} s", mebibytes(self.bytes))?;
-        writeln!(f, "copied {:.0} MiB, {rate:.1} MiB/s", mebibytes(self.copied))?;
-        let Self { plans, splits, moves, .. } = self;
-        writeln!(f, "{plans} plans, {splits} splits, {moves} moves")?;
-        let least = self.levels.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = self.levels.iter().copied().fold(0.0, f64::max);
-        let verdict = verdict(self.is_met());
-        writeln!(
-            f,
-            "shards from {least:.3} to {most:.3} of the mean, {BAND} off at most {verdict}"
-        )?;
-        for (name, latency) in [("before", self.before), ("during", self.during)] {
-            let [p50, p99, max] = [latency.p50, latency.p99, latency.longest].map(milliseconds);
-            let count = latency.count;
-            writeln!(f, "inserts {name}: {count}, p50 {p50:.1} p99 {p99:.1} max {max:.1} ms")?;
-        }
-        write!(f, "longest pause {:.1} ms", milliseconds(self.longest_pause))
-    }
-}
 
 fn entity(key: usize, row: &str, bytes: usize) -> Request {
     let mut entity = json!({ "PartitionKey": format!("key{key:05}"), "RowKey": row });
@@ -203,19 +156,25 @@ fn report(
     let held: Vec<u64> = shards.filter_map(|shard| shard["before"]["bytes"].as_u64()).collect();
     let bytes: u64 = held.iter().sum();
     let mean = bytes as f64 / held.len().max(1) as f64;
-    let done = |kind: &str| state["counts"][kind]["done"].as_u64().unwrap_or(0);
-    Ok(Report {
-        bytes,
-        took,
-        copied: admin.metric("lazuli_moves_bytes_total")? as u64,
-        plans: state["plans"].as_u64().unwrap_or(0),
-        splits: done("split"),
-        moves: done("move"),
-        levels: held.iter().map(|bytes| *bytes as f64 / mean).collect(),
-        before,
-        during,
-        longest_pause: Duration::from_secs_f64(admin.metric("lazuli_moves_pause_seconds_max")?),
-    })
+    let done = |kind: &str| state["counts"][kind]["done"].as_f64().unwrap_or(0.0);
+    let levels: Vec<f64> = held.iter().map(|bytes| *bytes as f64 / mean).collect();
+    let off = levels.iter().map(|level| (level - 1.0).abs()).fold(0.0, f64::max);
+    let copied = mebibytes(admin.metric("lazuli_moves_bytes_total")? as u64);
+    let seconds = took.as_secs_f64();
+    let mut report = Report::default();
+    report.figure("on one shard at first, MiB", mebibytes(bytes));
+    report.figure("until the shards are even, s", seconds);
+    report.figure("copied, MiB", copied);
+    report.figure("copied, MiB/s", copied / seconds.max(f64::MIN_POSITIVE));
+    report.figure("plans", state["plans"].as_f64().unwrap_or(0.0));
+    report.figure("splits", done("split"));
+    report.figure("moves", done("move"));
+    report.at_least("shards", levels.len() as f64, SHARDS as f64);
+    report.at_most("furthest from the mean, as a part of it", off, BAND + 1e-9);
+    report.latency("inserts before", before);
+    report.latency("inserts during", during);
+    report.figure("longest pause, ms", admin.metric("lazuli_moves_pause_seconds_max")? * 1e3);
+    Ok(report)
 }
 
 #[cfg(test)]
@@ -226,7 +185,7 @@ mod tests {
     async fn a_tiny_run_ends_even() {
         let folder = tempfile::tempdir().unwrap();
         let report = run(folder.path(), Size::TINY).await.unwrap();
-        assert!(report.is_met() && report.moves >= 7, "{report}");
-        assert!(report.before.count > 0 && report.during.count > 0, "{report}");
+        assert!(report.is_met() && report.values("moves")[0] >= 7.0, "{report}");
+        assert!(report.values("inserts ").iter().all(|count| *count > 0.0), "{report}");
     }
 }

@@ -1,7 +1,6 @@
 //! Block files against plain files on the same disk: made, written in pieces as they come from the network, and synced; or
 //! read in pieces. The two take turns, so that other load on the machine affects both.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -13,7 +12,8 @@ use lazuli_store::{Error, Result};
 use lazuli_store_blocks::{BlockFiles, Durability};
 use tokio::runtime::Runtime;
 
-use crate::figures::{failed, mebibytes, median, runtime, verdict};
+use crate::figures::{failed, mebibytes, runtime};
+use crate::report::{Report, Turns};
 
 /// Bytes per second are at least this share of what plain files give.
 pub const SHARE_LEAST: f64 = 0.75;
@@ -38,81 +38,34 @@ const PIECE_BYTES: usize = 64 * 1024;
 const CASES: [(usize, usize); 5] =
     [(8 << 20, 1), (8 << 20, 4), (8 << 20, 16), (256 << 10, 4), (256 << 10, 16)];
 
-/// One figure: bytes per second of each round, ours and those of plain files.
-#[derive(Clone, Debug)]
-pub struct Row {
-    pub name: String,
-    pub ours: Vec<f64>,
-    pub plain: Vec<f64>,
-}
-
-impl Row {
-    /// The median over the rounds of ours divided by theirs.
-    pub fn share(&self) -> f64 {
-        median(self.ours.iter().zip(&self.plain).map(|(ours, plain)| ours / plain))
-    }
-}
-
-#[derive(Clone, Debug, Default)]
-pub struct Report {
-    pub rows: Vec<Row>,
-}
-
-impl Report {
-    pub fn is_met(&self) -> bool {
-        self.rows.iter().all(|row| row.share() >= SHARE_LEAST)
-    }
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{:<32} {:>8} {:>8} {:>7}",
-            "MiB per second, median", "ours", "plain", "share"
-        )?;
-        for row in &self.rows {
-            let [ours, plain] =
-                [&row.ours, &row.plain].map(|it| mebibytes(median(it.iter().copied()) as u64));
-            let verdict = verdict(row.share() >= SHARE_LEAST);
-            writeln!(
-                f,
-                "{:<32} {ours:>8.0} {plain:>8.0} {:>7.2} {verdict}",
-                row.name,
-                row.share()
-            )?;
-        }
-        write!(f, "share at least {SHARE_LEAST}")
-    }
-}
-
 /// Runs everything in `folder`, which must be on the disk that counts.
 pub fn run(folder: &Path, size: Size) -> Result<Report> {
     let runtime = runtime()?;
     let mut report = Report::default();
     for (bytes, at_once) in CASES {
         let case = Case { bytes, at_once, count: (size.total_bytes / bytes).max(at_once) };
-        let row = |what: &str| {
-            let name = format!("{what} {} KiB, {at_once} at once", bytes >> 10);
-            Row { name, ours: Vec::new(), plain: Vec::new() }
-        };
-        let (mut writes, mut reads) = (row("write"), row("read"));
+        let (mut writes, mut reads) = (Turns::default(), Turns::default());
         for round in 0..size.rounds {
             let root = folder.join(format!("{bytes}-{at_once}-{round}"));
             let files = BlockFiles::open(&root, Durability::Synced)?;
             let mut kept = Vec::new();
-            writes.plain.push(case.rate(|| case.plain(|n| write_plain(&root, n, bytes)))?);
+            writes.theirs.push(case.rate(|| case.plain(|n| write_plain(&root, n, bytes)))?);
             let write = || {
                 kept = case.ours(&runtime, |n| write(files.clone(), n, bytes))?;
                 Ok(())
             };
             writes.ours.push(case.rate(write)?);
-            reads.plain.push(case.rate(|| case.plain(|n| read_plain(&root, n)))?);
+            reads.theirs.push(case.rate(|| case.plain(|n| read_plain(&root, n)))?);
             let read = |n: usize| read(files.clone(), kept[n]);
             reads.ours.push(case.rate(|| case.ours(&runtime, read).map(drop))?);
             std::fs::remove_dir_all(&root).map_err(failed)?;
         }
-        report.rows.extend([writes, reads]);
+        for (what, turns) in [("write", writes), ("read", reads)] {
+            let name = format!("{what} {} KiB, {at_once} at once", bytes >> 10);
+            let [ours, plain] = turns.medians().map(|bytes| mebibytes(bytes as u64));
+            report.say(format_args!("{name}: {ours:.0} MiB/s, plain files {plain:.0} MiB/s"));
+            report.at_least(format!("{name}, share"), turns.share(), SHARE_LEAST);
+        }
     }
     Ok(report)
 }
@@ -219,7 +172,7 @@ mod tests {
     fn a_tiny_run_measures_everything() {
         let folder = tempfile::tempdir().unwrap();
         let report = run(folder.path(), Size::TINY).unwrap();
-        assert_eq!(report.rows.len(), 2 * CASES.len());
-        assert!(report.rows.iter().all(|row| row.share() > 0.0), "{report}");
+        assert_eq!(report.values("").len(), 2 * CASES.len());
+        assert!(report.values("").iter().all(|share| *share > 0.0), "{report}");
     }
 }

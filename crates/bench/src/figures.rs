@@ -1,4 +1,4 @@
-//! What several benchmarks share: figures of this process, medians and latencies, verdicts, and how work is spread.
+//! What several benchmarks share: figures of this process, medians and latencies, and how work is spread.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -60,10 +60,6 @@ impl Latency {
         };
         Self { count: took.len(), p50: at(0.5), p99: at(0.99), longest: at(1.0) }
     }
-}
-
-pub(crate) fn verdict(is_met: bool) -> &'static str {
-    if is_met { "ok" } else { "MISSED" }
 }
 
 pub(crate) fn milliseconds(duration: Duration) -> f64 {

@@ -4,7 +4,6 @@
 //! has a recorder, the other one does not. The cost of an insert is processor time, which other programs on the machine
 //! disturb least; that of a sample is spread over the ten seconds between two of them.
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +17,8 @@ use lazuli_engine::{
 use lazuli_history::{History, Recorder, Step};
 use lazuli_store::Result;
 
-use crate::figures::{cpu_time, median, resident_bytes, spread, unsynced_engine, verdict};
+use crate::figures::{cpu_time, median, resident_bytes, spread, unsynced_engine};
+use crate::report::{Report, Turns};
 
 /// What the history may cost, of the processor time of inserts.
 pub const COST_MAX: f64 = 0.01;
@@ -102,52 +102,12 @@ impl Side {
     }
 }
 
-#[derive(Clone, Debug, Default)]
-pub struct Report {
-    /// Processor time of an insert without a history, in microseconds.
-    pub insert_us: f64,
-    /// How much more an insert takes with it, as a part.
-    pub timing: f64,
-    /// The processor time of a sample of all partitions, in milliseconds.
-    pub sample_ms: f64,
-    /// The memory of a partition that is never quiet, and of one that always is.
-    pub busy_bytes: f64,
-    pub quiet_bytes: f64,
-}
-
-impl Report {
-    /// All of it, as a part of one processor that does nothing but inserts.
-    pub fn cost(&self) -> f64 {
-        self.timing + self.sample_ms / Step::TenSeconds.ms() as f64
-    }
-
-    pub fn is_met(&self) -> bool {
-        self.cost() <= COST_MAX && self.busy_bytes <= PARTITION_BYTES_MAX
-    }
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let percent = |part: f64| part * 100.0;
-        writeln!(f, "an insert, CPU us                   {:>10.2}", self.insert_us)?;
-        writeln!(f, "timing it, % of that                {:>10.2}", percent(self.timing))?;
-        writeln!(f, "a sample of all partitions, CPU ms  {:>10.2}", self.sample_ms)?;
-        let (cost, met) = (percent(self.cost()), verdict(self.cost() <= COST_MAX));
-        let most = percent(COST_MAX);
-        writeln!(f, "the history, % of inserts           {cost:>10.2} at most {most} {met}")?;
-        let (busy, met) = (self.busy_bytes, verdict(self.busy_bytes <= PARTITION_BYTES_MAX));
-        let most = PARTITION_BYTES_MAX;
-        writeln!(f, "bytes of a partition, never quiet   {busy:>10.0} at most {most} {met}")?;
-        write!(f, "bytes of a partition, always quiet  {:>10.0}", self.quiet_bytes)
-    }
-}
-
 /// Runs everything in `folder`, which must be on the disk that counts.
 pub async fn run(folder: &Path, size: Size) -> Result<Report> {
     let with = Side::open(&folder.join("with"), size.partitions, true).await?;
     let without = Side::open(&folder.join("without"), size.partitions, false).await?;
     let recorder = Recorder::new(with.engine.clone(), usize::from(size.partitions));
-    let (mut ratios, mut plain, mut samples) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut turns, mut samples) = (Turns::default(), Vec::new());
     for round in 0..size.rounds {
         let first = (round * size.inserts) as i64;
         let one = |side: &Side| {
@@ -162,8 +122,9 @@ pub async fn run(folder: &Path, size: Size) -> Result<Report> {
             let theirs = one(&without).await?;
             (one(&with).await?, theirs)
         };
-        ratios.push(ours.as_secs_f64() / theirs.as_secs_f64().max(f64::MIN_POSITIVE));
-        plain.push(theirs.as_secs_f64() * 1e6 / size.inserts as f64);
+        let each_us = |time: Duration| time.as_secs_f64() * 1e6 / size.inserts as f64;
+        turns.ours.push(each_us(ours));
+        turns.theirs.push(each_us(theirs).max(f64::MIN_POSITIVE));
         if round % ROUNDS_PER_SAMPLE == 0 {
             let before = cpu_time();
             recorder.record().await?;
@@ -171,13 +132,17 @@ pub async fn run(folder: &Path, size: Size) -> Result<Report> {
         }
     }
     let (busy_bytes, quiet_bytes) = memory(usize::from(size.partitions));
-    Ok(Report {
-        insert_us: median(plain.into_iter()),
-        timing: median(ratios.into_iter()) - 1.0,
-        sample_ms: median(samples.into_iter()),
-        busy_bytes,
-        quiet_bytes,
-    })
+    let (timing, sample_ms) = (turns.share() - 1.0, median(samples.into_iter()));
+    // All of it, as a part of one processor that does nothing but inserts.
+    let cost = timing + sample_ms / Step::TenSeconds.ms() as f64;
+    let mut report = Report::default();
+    report.figure("an insert without a history, CPU us", turns.medians()[1]);
+    report.figure("timing it, % of that", timing * 100.0);
+    report.figure("a sample of all partitions, CPU ms", sample_ms);
+    report.at_most("the history, % of inserts", cost * 100.0, COST_MAX * 100.0);
+    report.at_most("bytes of a partition, never quiet", busy_bytes, PARTITION_BYTES_MAX);
+    report.figure("bytes of a partition, always quiet", quiet_bytes);
+    Ok(report)
 }
 
 /// What the process grows by for each of so many partitions that are busy for a day, and what a quiet one takes.
@@ -223,7 +188,8 @@ mod tests {
     async fn a_tiny_run_measures_everything() {
         let folder = tempfile::tempdir().unwrap();
         let report = run(folder.path(), Size::TINY).await.unwrap();
-        assert!(report.insert_us > 0.0 && report.quiet_bytes > 0.0, "{report}");
-        assert!(report.busy_bytes > report.quiet_bytes, "{report}");
+        assert!(report.values("an insert")[0] > 0.0, "{report}");
+        let [quiet, busy] = report.values("bytes of a partition")[..] else { panic!("{report}") };
+        assert!(quiet > 0.0 && busy > quiet, "{report}");
     }
 }

@@ -9,27 +9,29 @@ pub mod history;
 pub mod many;
 pub mod moving;
 pub mod queues;
+mod report;
 mod server;
 pub mod shardmap;
 pub mod store;
 
-use std::fmt::Display;
 use std::path::Path;
 use std::process::ExitCode;
 
+pub use report::Report;
+
 /// Runs a benchmark in a fresh folder inside of `parent`, prints its report, and fails if a bound is missed.
-pub fn measure<Report: Display>(
-    parent: &Path,
-    run: impl FnOnce(&Path) -> lazuli_store::Result<Report>,
-    is_met: impl FnOnce(&Report) -> bool,
-) -> ExitCode {
-    let measured = tempfile::tempdir_in(parent)
-        .map_err(|error| format!("{}: {error}", parent.display()))
-        .and_then(|folder| run(folder.path()).map_err(|error| error.to_string()));
+pub fn measure(parent: &Path, run: impl FnOnce(&Path) -> lazuli_store::Result<Report>) -> ExitCode {
+    let folder = tempfile::tempdir_in(parent);
+    let folder = folder.map_err(|error| format!("{}: {error}", parent.display()));
+    conclude(folder.and_then(|folder| run(folder.path()).map_err(|error| error.to_string())))
+}
+
+/// Prints what was measured, or why nothing was.
+pub fn conclude(measured: Result<Report, String>) -> ExitCode {
     match measured {
         Ok(report) => {
             println!("{report}");
-            if is_met(&report) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+            if report.is_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
         Err(error) => {
             eprintln!("{error}");

@@ -1,7 +1,6 @@
 //! Queues on the embedded store: a queue with few messages against queues with very many that are visible, hidden, expired,
 //! or deleted a moment ago. All take turns, so that other load on the machine affects all of them.
 
-use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -10,7 +9,8 @@ use lazuli_engine::Settings;
 use lazuli_shapes::queue::{NewMessage, Queues};
 use lazuli_store::{Error, Result};
 
-use crate::figures::{median, spread, unsynced_engine, verdict};
+use crate::figures::{median, spread, unsynced_engine};
+use crate::report::Report;
 
 /// The most time of an operation, as a multiple of that in a queue with few messages.
 pub const TIMES_MAX: f64 = 1.3;
@@ -73,36 +73,6 @@ impl Backlog {
 struct Times {
     put: Vec<Duration>,
     cycle: Vec<Duration>,
-}
-
-/// One figure: the median time of an operation, and how often it holds that of a queue with few messages.
-#[derive(Clone, Debug)]
-pub struct Row {
-    pub name: String,
-    pub micros: f64,
-    pub times: f64,
-}
-
-#[derive(Clone, Debug, Default)]
-pub struct Report {
-    pub rows: Vec<Row>,
-}
-
-impl Report {
-    pub fn is_met(&self) -> bool {
-        self.rows.iter().all(|row| row.times <= TIMES_MAX)
-    }
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:<32} {:>9} {:>7}", "in a queue with many", "median us", "times")?;
-        for row in &self.rows {
-            let verdict = verdict(row.times <= TIMES_MAX);
-            writeln!(f, "{:<32} {:>9.1} {:>7.2} {verdict}", row.name, row.micros, row.times)?;
-        }
-        Ok(())
-    }
 }
 
 async fn put(queues: &Queues, backlog: Backlog, hidden_ms: u64, lives_ms: u64) -> Result<()> {
@@ -189,9 +159,9 @@ pub async fn run(folder: &Path, size: Size) -> Result<Report> {
     ] {
         let few = micros(of(&times[0]));
         for (backlog, times) in ALL.into_iter().zip(&times) {
-            let micros = micros(of(times));
-            let name = format!("{operation}, {}", backlog.name());
-            report.rows.push(Row { name, micros, times: micros / few });
+            let (micros, name) = (micros(of(times)), backlog.name());
+            report.figure(format!("{operation}, {name}, median us"), micros);
+            report.at_most(format!("{operation}, {name}, times few"), micros / few, TIMES_MAX);
         }
     }
     Ok(report)
@@ -210,7 +180,8 @@ mod tests {
     async fn a_tiny_run_measures_everything() {
         let folder = tempfile::tempdir().unwrap();
         let report = run(folder.path(), Size::TINY).await.unwrap();
-        assert_eq!(report.rows.len(), 2 * ALL.len());
-        assert!(report.rows.iter().all(|row| row.micros > 0.0), "{report}");
+        let values = [report.values("put, "), report.values("receive and delete, ")].concat();
+        assert_eq!(values.len(), 4 * ALL.len());
+        assert!(values.iter().all(|value| *value > 0.0), "{report}");
     }
 }

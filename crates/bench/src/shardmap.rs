@@ -5,7 +5,6 @@
 //! request pays: encoding the key and finding it by the router. A change is what a move does to the
 //! cached map, and is held against a copy of the whole map.
 
-use std::fmt;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,6 +19,7 @@ use lazuli_shardmap::{
 use lazuli_store::{KeyRange, Result};
 
 use crate::figures::resident_bytes;
+use crate::report::Report;
 
 /// A lookup must take less at the median.
 pub const LOOKUP_NS_MAX: f64 = 1_000.0;
@@ -42,47 +42,6 @@ pub struct Scale {
 impl Scale {
     pub const FULL: Self = Self { list_keys: 1_000_000, ranges: 100_000, batches: 10_000 };
     pub const TINY: Self = Self { list_keys: 1_000, ranges: 100, batches: 10 };
-}
-
-/// What was measured on one map.
-pub struct Figures {
-    pub map: String,
-    pub lookup_ns: f64,
-    pub lookup_p99_ns: f64,
-    /// None where the system does not say how much memory a process has.
-    pub entry_bytes: Option<f64>,
-    pub change_ns: f64,
-    pub copy_ns: f64,
-}
-
-impl Figures {
-    /// The bounds that were missed, each as a sentence.
-    pub fn misses(&self) -> Vec<String> {
-        let entry_bytes = self.entry_bytes.unwrap_or(0.0);
-        [
-            (self.lookup_ns, LOOKUP_NS_MAX, "ns per lookup"),
-            (entry_bytes, ENTRY_BYTES_MAX, "bytes per entry"),
-            (self.change_ns / self.copy_ns, CHANGE_PER_COPY_MAX, "of a copy per change"),
-        ]
-        .into_iter()
-        .filter(|(have, most, _)| have >= most)
-        .map(|(have, most, what)| format!("{}: {have:.3} {what}, not below {most}", self.map))
-        .collect()
-    }
-}
-
-impl fmt::Display for Figures {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bytes =
-            self.entry_bytes.map_or("not measured".to_owned(), |bytes| format!("{bytes:.0}"));
-        writeln!(f, "{}", self.map)?;
-        let (median, p99) = (self.lookup_ns, self.lookup_p99_ns);
-        writeln!(f, "  lookup, median of batches    {median:>10.0} ns (p99 {p99:.0})")?;
-        writeln!(f, "  bytes of an entry beyond key {bytes:>10}")?;
-        writeln!(f, "  one change of the map        {:>10.0} ns", self.change_ns)?;
-        writeln!(f, "  a copy of the whole map      {:>10.0} ns", self.copy_ns)?;
-        write!(f, "  change per copy              {:>10.6}", self.change_ns / self.copy_ns)
-    }
 }
 
 /// A map to measure.
@@ -161,7 +120,7 @@ impl MapSource for Subject {
 }
 
 /// Measures all maps.
-pub async fn run(scale: Scale) -> Result<Vec<Figures>> {
+pub async fn run(scale: Scale) -> Result<Report> {
     let list = Subject::new(1, MapKind::List, KeyType::Text, scale.list_keys);
     let numbers = Subject::new(2, MapKind::Range, KeyType::Int64, scale.ranges);
     let names = Subject::new(3, MapKind::Range, KeyType::Text, scale.ranges);
@@ -170,11 +129,11 @@ pub async fn run(scale: Scale) -> Result<Vec<Figures>> {
     let (list_map, list_bytes) = build(&list)?;
     let (number_map, number_bytes) = build(&numbers)?;
     let (name_map, name_bytes) = build(&names)?;
-    Ok(vec![
-        measure(list, list_map, list_bytes, scale).await?,
-        measure(numbers, number_map, number_bytes, scale).await?,
-        measure(names, name_map, name_bytes, scale).await?,
-    ])
+    let mut report = Report::default();
+    measure(&mut report, list, list_map, list_bytes, scale).await?;
+    measure(&mut report, numbers, number_map, number_bytes, scale).await?;
+    measure(&mut report, names, name_map, name_bytes, scale).await?;
+    Ok(report)
 }
 
 fn build(subject: &Subject) -> Result<(Map, Option<f64>)> {
@@ -193,11 +152,12 @@ fn build(subject: &Subject) -> Result<(Map, Option<f64>)> {
 }
 
 async fn measure(
+    report: &mut Report,
     subject: Subject,
     mut map: Map,
     entry_bytes: Option<f64>,
     scale: Scale,
-) -> Result<Figures> {
+) -> Result<()> {
     let env = lazuli_env::real::env();
     let partitions = subject.partitions.clone();
     let container = subject.container.clone();
@@ -234,14 +194,22 @@ async fn measure(
         black_box(map.clone());
         start.elapsed().as_nanos() as f64
     };
-    Ok(Figures {
-        map: container.name,
-        lookup_ns: percentile(&mut lookups, 0.5),
-        lookup_p99_ns: percentile(&mut lookups, 0.99),
-        entry_bytes,
-        change_ns: percentile(&mut changes, 0.5),
-        copy_ns: percentile(&mut [copy(), copy(), copy()], 0.5),
-    })
+    let lookup_ns = percentile(&mut lookups, 0.5);
+    let (change_ns, copy_ns) =
+        (percentile(&mut changes, 0.5), percentile(&mut [copy(), copy(), copy()], 0.5));
+    report.say(&container.name);
+    let name = |what: &str| format!("  {what} ({})", container.id.0);
+    report.at_most(name("lookup, median of batches, ns"), lookup_ns, LOOKUP_NS_MAX);
+    report.figure(name("lookup, p99 of batches, ns"), percentile(&mut lookups, 0.99));
+    // Some systems do not say how much memory a process has.
+    if let Some(bytes) = entry_bytes {
+        report.at_most(name("bytes of an entry beyond key"), bytes, ENTRY_BYTES_MAX);
+    }
+    report.figure(name("one change of the map, ns"), change_ns);
+    report.figure(name("a copy of the whole map, ns"), copy_ns);
+    let percent = change_ns / copy_ns * 100.0;
+    report.at_most(name("a change, % of a copy"), percent, CHANGE_PER_COPY_MAX * 100.0);
+    Ok(())
 }
 
 fn percentile(samples: &mut [f64], part: f64) -> f64 {
@@ -255,26 +223,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_tiny_run_measures_all_maps() {
-        let figures = run(Scale::TINY).await.unwrap();
-        assert_eq!(figures.len(), 3);
-        for map in figures {
-            assert!(map.lookup_ns > 0.0 && map.change_ns > 0.0 && map.copy_ns > 0.0, "{map}");
+        let report = run(Scale::TINY).await.unwrap();
+        for name in ["  lookup, median", "  one change", "  a copy"] {
+            let values = report.values(name);
+            assert!(values.len() == 3 && values.iter().all(|value| *value > 0.0), "{report}");
         }
-    }
-
-    #[test]
-    fn a_missed_bound_is_named() {
-        let good = Figures {
-            map: "a map".to_owned(),
-            lookup_ns: 10.0,
-            lookup_p99_ns: 20.0,
-            entry_bytes: Some(10.0),
-            change_ns: 1.0,
-            copy_ns: 1_000.0,
-        };
-        assert!(good.misses().is_empty());
-        let bad = Figures { lookup_ns: 1e4, entry_bytes: Some(1e3), copy_ns: 10.0, ..good };
-        assert_eq!(bad.misses().len(), 3);
-        assert_eq!(bad.misses()[1], "a map: 1000.000 bytes per entry, not below 100");
     }
 }

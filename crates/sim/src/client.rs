@@ -72,11 +72,15 @@ impl Client {
         }
     }
 
-    pub async fn ask<T: Send + 'static>(
+    pub async fn ask<T: Send + 'static, F>(
         &self,
         name: &'static str,
-        request: Request<T>,
-    ) -> Asked<T> {
+        request: impl FnOnce(Arc<Engine>) -> F + Send + 'static,
+    ) -> Asked<T>
+    where
+        F: Future<Output = StoreResult<T>> + Send + 'static,
+    {
+        let request: Request<T> = Box::new(move |engine| Box::pin(request(engine)));
         let result = self.cluster.call(name, request, self.whom, !self.is_patient).await;
         let number = self.number;
         self.cluster.world.note(|| match &result {
@@ -91,11 +95,16 @@ impl Client {
     }
 
     /// Retries until it succeeds.
-    pub async fn ask_surely<T: Send + 'static>(
+    pub async fn ask_surely<T, R, F>(
         &self,
         name: &'static str,
-        request: impl Fn() -> Request<T>,
-    ) -> Result<T, String> {
+        request: impl Fn() -> R,
+    ) -> Result<T, String>
+    where
+        T: Send + 'static,
+        R: FnOnce(Arc<Engine>) -> F + Send + 'static,
+        F: Future<Output = StoreResult<T>> + Send + 'static,
+    {
         let mut last = String::new();
         for _ in 0..TRIES_MAX {
             match self.ask(name, request()).await? {
@@ -110,9 +119,7 @@ impl Client {
 
     pub async fn write<T: Transaction>(&self, table: &Table, at: i64, what: T) -> Asked<T::Output> {
         let (id, route) = (table.id, table.route(at));
-        let request: Request<T::Output> =
-            Box::new(move |engine| Box::pin(async move { engine.write(id, &route, what).await }));
-        self.ask("write", request).await
+        self.ask("write", move |engine| async move { engine.write(id, &route, what).await }).await
     }
 
     /// Writes something that is idempotent.
@@ -137,10 +144,8 @@ impl Client {
         what: T,
     ) -> Asked<T::Output> {
         let targets: Vec<_> = at.iter().map(|at| (table.id, table.route(*at))).collect();
-        let request: Request<T::Output> = Box::new(move |engine| {
-            Box::pin(async move { engine.write_many(&targets, what).await })
-        });
-        self.ask("write many", request).await
+        self.ask("write many", move |engine| async move { engine.write_many(&targets, what).await })
+            .await
     }
 
     fn get_request(table: &Table, at: i64, row: &[u8]) -> Request<Option<Item>> {

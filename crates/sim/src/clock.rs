@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use lazuli_env::{BoxFuture, Clock};
 
+use crate::lock;
 use crate::random::Seeded;
 
 /// The duration of one step. Not zero, so that a task that polls the clock in a loop ends.
@@ -43,7 +44,7 @@ pub(crate) struct Timeline {
 
 impl Timeline {
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.queue)
     }
 
     pub(crate) fn now(&self) -> Duration {
@@ -154,7 +155,7 @@ fn next_jump(timeline: &Timeline, faults: ClockFaults, random: &Seeded) -> Optio
 impl Clock for ProcessClock {
     fn now_ms(&self) -> u64 {
         let now = self.timeline.now();
-        let mut wall = self.wall.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut wall = lock(&self.wall);
         if wall.next_jump.is_some_and(|at| now >= at) {
             wall.offset_ms = offset(self.faults, &self.random);
             wall.next_jump = next_jump(&self.timeline, self.faults, &self.random);

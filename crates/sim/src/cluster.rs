@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lazuli_engine::Engine;
@@ -19,6 +19,7 @@ use crate::client::Request;
 use crate::disk::DECIDED_MAX;
 use crate::executor::World;
 use crate::faults::{Planted, StoreFaults};
+use crate::lock;
 use crate::open::{self, AllFaults, Disks};
 use crate::points::{Left, Saboteur};
 use crate::process::Process;
@@ -69,10 +70,6 @@ pub struct Cluster {
     pub world: World,
     pub settings: Arc<Settings>,
     shared: Arc<Shared>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 impl Cluster {

@@ -21,6 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::executor::World;
 use crate::faults::{Planted, Weather};
+use crate::lock;
 use crate::locks::{Locked, Locks};
 use crate::process::Life;
 use crate::random::Seeded;
@@ -71,7 +72,7 @@ impl Disk {
     /// Makes it unavailable for a while.
     pub(crate) fn go_out(&self, time: Duration) {
         let until = self.world.now() + time;
-        *self.out_until.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = until;
+        *lock(&self.out_until) = until;
     }
 
     /// All durable data, in order. For checks: it costs no time and never fails.

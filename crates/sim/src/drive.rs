@@ -11,11 +11,12 @@ use crate::executor::World;
 use crate::random::Seeded;
 use crate::scenario::Found;
 use crate::settings::Settings;
-use crate::workloads::{Client, Workload};
+use crate::workloads::{AnyWorkload, Client};
 use crate::{ClockFaults, checkers};
 
 /// Creates the workloads of a scenario on a cluster that has no faults yet.
-pub(crate) type Build = fn(Cluster) -> BoxFuture<'static, Result<Vec<Arc<dyn Workload>>, String>>;
+pub(crate) type Build =
+    fn(Cluster) -> BoxFuture<'static, Result<Vec<Arc<dyn AnyWorkload>>, String>>;
 
 pub(crate) async fn drive(world: World, settings: Settings, build: Build) -> Found {
     world.note(|| format!("{settings:?}"));
@@ -36,13 +37,13 @@ pub(crate) async fn drive(world: World, settings: Settings, build: Build) -> Fou
     cluster.restart_all().await;
     let client = Client::outside(&cluster);
     for workload in &workloads {
-        workload.check(&client).await?;
+        workload.check_all(&client).await?;
     }
     checkers::fsck::check(&cluster).await
 }
 
 /// Starts all clients of all workloads and waits for the last one, or for the first violation.
-async fn run_clients(cluster: &Cluster, workloads: &[Arc<dyn Workload>]) -> Found {
+async fn run_clients(cluster: &Cluster, workloads: &[Arc<dyn AnyWorkload>]) -> Found {
     let clients = cluster.world.process("clients", ClockFaults::default());
     let mut ends = Vec::new();
     for workload in workloads {

@@ -16,6 +16,7 @@ use std::time::Duration;
 use lazuli_env::BoxFuture;
 
 use crate::clock::{ClockFaults, Timeline};
+use crate::lock;
 use crate::process::{Process, ProcessId};
 use crate::random::Seeded;
 use crate::trace::Trace;
@@ -82,7 +83,7 @@ struct TaskWaker {
 impl Wake for TaskWaker {
     fn wake(self: Arc<Self>) {
         if !self.queued.swap(true, Ordering::Relaxed) {
-            let mut tasks = self.tasks.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut tasks = lock(&self.tasks);
             if tasks.all.contains_key(&self.id) {
                 tasks.ready.push(self.id);
             }
@@ -98,7 +99,7 @@ struct Resume {
 
 impl Wake for Resume {
     fn wake(self: Arc<Self>) {
-        let mut tasks = self.tasks.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut tasks = lock(&self.tasks);
         if tasks.all.contains_key(&self.id) {
             tasks.ready.push(self.id);
         }
@@ -155,11 +156,11 @@ impl World {
     }
 
     fn tasks(&self) -> MutexGuard<'_, Tasks> {
-        self.tasks.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.tasks)
     }
 
     pub(crate) fn trace(&self) -> MutexGuard<'_, Trace> {
-        self.trace.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.trace)
     }
 
     /// Adds an event to the log, if one is kept.
@@ -231,14 +232,14 @@ impl World {
         let slot = done.clone();
         let main = Box::pin(async move {
             let value = main.await;
-            *slot.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(value);
+            *lock(&slot) = Some(value);
         });
         self.spawn(ProcessId::OUTSIDE, "main", main);
         for _ in 0..STEPS_MAX {
             if !self.step() && !self.timeline.jump() {
                 return Err(Stuck::Deadlock { waiting: self.names(|_| true) });
             }
-            if let Some(value) = done.lock().unwrap_or_else(|e| e.into_inner()).take() {
+            if let Some(value) = lock(&done).take() {
                 return Ok(value);
             }
             if self.now() > TIME_MAX {

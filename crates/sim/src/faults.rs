@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::executor::World;
+use crate::lock;
 use crate::random::Seeded;
 
 /// How often in a thousand times a store postpones optional work.
@@ -107,7 +108,7 @@ impl Weather {
     }
 
     fn outage(&self) -> std::sync::MutexGuard<'_, Option<(Duration, Duration)>> {
-        self.outage.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.outage)
     }
 
     fn next_outage(&self) -> Option<(Duration, Duration)> {
@@ -121,7 +122,7 @@ impl Weather {
         if outage.is_some_and(|(_, end)| now >= end) {
             *outage = self.next_outage();
         }
-        let forced = *self.out_until.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let forced = *lock(&self.out_until);
         now < forced || outage.is_some_and(|(begin, _)| now >= begin)
     }
 

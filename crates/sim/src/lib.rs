@@ -35,3 +35,8 @@ pub use faults::StoreFaults;
 pub use process::Process;
 pub use random::Seeded;
 pub use store::SimStore;
+
+/// Locks a mutex. A panic while it was held fails the run by itself.
+pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 
 use crate::disk::down;
 use crate::executor::World;
+use crate::lock;
 
 /// How long a transaction waits for a lock.
 const WAIT_MAX: Duration = Duration::from_secs(2);
@@ -70,7 +71,7 @@ impl Locks {
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.table)
     }
 
     /// A transaction without locks yet.

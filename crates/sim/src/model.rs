@@ -12,18 +12,18 @@ use crate::ensure;
 use crate::scenario::Found;
 
 /// Keys with their values.
-pub type State = BTreeMap<Bytes, Bytes>;
+pub type Contents = BTreeMap<Bytes, Bytes>;
 
 #[derive(Clone, Debug, Default)]
 pub struct Model {
-    state: State,
+    state: Contents,
     /// The state if the transaction with the unknown outcome did happen.
-    perhaps: Option<State>,
+    perhaps: Option<Contents>,
 }
 
 impl Model {
     /// The expected state. Used only when no outcome is unknown.
-    pub fn state(&self) -> &State {
+    pub fn state(&self) -> &Contents {
         &self.state
     }
 
@@ -49,7 +49,7 @@ impl Model {
     }
 
     /// Compares with all keys of the client as found, while it has no running request.
-    pub fn audit(&mut self, found: &State) -> Found {
+    pub fn audit(&mut self, found: &Contents) -> Found {
         if let Some(perhaps) = self.perhaps.take() {
             if *found == perhaps {
                 self.state = perhaps;
@@ -74,7 +74,7 @@ impl Model {
 }
 
 /// The first few keys that differ.
-fn difference(expected: &State, found: &State) -> String {
+fn difference(expected: &Contents, found: &Contents) -> String {
     let keys: std::collections::BTreeSet<_> = expected.keys().chain(found.keys()).collect();
     let differ = keys.into_iter().filter(|key| expected.get(*key) != found.get(*key));
     let lines = differ.take(5).map(|key| {
@@ -91,7 +91,7 @@ mod tests {
         (key.to_owned().into(), Some(value.to_owned().into()))
     }
 
-    fn state(pairs: &[(&str, &str)]) -> State {
+    fn state(pairs: &[(&str, &str)]) -> Contents {
         pairs.iter().map(|(k, v)| ((*k).to_owned().into(), (*v).to_owned().into())).collect()
     }
 
@@ -111,7 +111,7 @@ mod tests {
     fn a_lost_answered_write_and_a_refused_one_that_happened_are_found() {
         let mut model = Model::default();
         model.wrote(&[write("a", "1")], &Answer::Done(()));
-        assert!(model.audit(&State::new()).is_err());
+        assert!(model.audit(&Contents::new()).is_err());
         let refused = lazuli_store::Error::moved("old map");
         model.wrote(&[write("a", "2")], &Answer::<()>::Refused(refused));
         assert!(model.audit(&state(&[("a", "2")])).is_err());

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use lazuli_env::{BoxFuture, Random};
 
 use crate::executor::World;
+use crate::lock;
 use crate::random::Seeded;
 use crate::scenario::{Found, Scenario};
 
@@ -80,7 +81,7 @@ pub fn run_many(scenarios: &[&'static Scenario], start: u64, seeds: u64) -> Vec<
                     let kind = usize::try_from(job % kinds).unwrap_or(0);
                     let report = run_one(scenarios[kind], start + job / kinds, false);
                     if report.failure.is_some() {
-                        failures.lock().unwrap_or_else(|e| e.into_inner()).push(report);
+                        lock(&failures).push(report);
                     }
                 }
             });

@@ -24,7 +24,7 @@ use crate::workloads::reference::Reference;
 use crate::workloads::ring::Ring;
 use crate::workloads::time_to_live::TimeToLive;
 use crate::workloads::transfers::Transfers;
-use crate::workloads::{Workload, store_crash};
+use crate::workloads::{AnyWorkload, store_crash};
 
 /// The violation, in a sentence.
 pub type Found = Result<(), String>;
@@ -49,7 +49,7 @@ macro_rules! scenario {
                 let settings = adapt(Settings::draw(&world.random("settings")), &world);
                 Box::pin(drive(world, settings, |cluster: Cluster| {
                     Box::pin(async move {
-                        let workloads: Vec<Arc<dyn Workload>> =
+                        let workloads: Vec<Arc<dyn AnyWorkload>> =
                             vec![$($workload::setup(&cluster).await?),*];
                         Ok(workloads)
                     })
@@ -222,7 +222,7 @@ pub fn stopped(world: World, sabotage: Sabotage) -> BoxFuture<'static, Found> {
     let settings = Settings { sabotage: Some(sabotage), ..settings };
     Box::pin(drive(world, settings, |cluster: Cluster| {
         Box::pin(async move {
-            let workloads: Vec<Arc<dyn Workload>> = vec![
+            let workloads: Vec<Arc<dyn AnyWorkload>> = vec![
                 MapChanges::setup(&cluster).await?,
                 Audited::setup(&cluster).await?,
                 ListAppend::setup(&cluster).await?,

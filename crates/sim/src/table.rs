@@ -61,16 +61,16 @@ impl Table {
                 .collect(),
             _ => Vec::new(),
         };
-        let create: Request<ContainerId> = Box::new(move |engine| {
-            Box::pin(async move {
+        match Client::outside(cluster)
+            .ask("create table", move |engine| async move {
                 let created = engine.manager().create_container(&container).await?;
                 if !points.is_empty() {
                     engine.manager().add_partitions(created.id, &points).await?;
                 }
                 Ok(created.id)
             })
-        });
-        match Client::outside(cluster).ask("create table", create).await? {
+            .await?
+        {
             Answer::Done(id) => Ok(Self { id, ..table }),
             Answer::Refused(error) => Err(format!("table {name} was refused: {error}")),
             Answer::Unknown => Err(format!("table {name} got no answer without any fault")),

@@ -8,7 +8,7 @@ use lazuli_azure::auth::{Key, Keys, key_bytes};
 
 use crate::secret::Secret;
 
-/// The account of development, whose key everybody knows: storage emulators have always had it.
+/// The development account of storage emulators. Its key is published.
 pub const PUBLISHED_NAME: &str = "devstoreaccount1";
 /// The published key. Lazuli refuses it on every address that other machines can reach.
 pub const PUBLISHED_KEY: &str =

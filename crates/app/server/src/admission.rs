@@ -1,7 +1,7 @@
-//! What it takes for the folder of a shard to be taken into use: it is this shard of this catalog, and neither of the two
-//! is an older copy. All folders are looked at first; only then the start gets its number and they are taken, one by one.
+//! Decides whether the folder of a shard may be used: it must be this shard of this catalog, and neither may be an older
+//! copy. All folders are inspected first; then the start gets its number and the folders are opened, one by one.
 //!
-//! A folder that is refused is closed again and left as it is, so that the right one can be put in its place.
+//! A refused folder is closed and left unchanged, so that the operator can replace it by the right one.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! The runtime for background work, such as moving a partition. It has half as many threads as there are cores,
-//! and they give way to those that answer requests.
+//! and a lower priority than those that answer requests.
 
 use std::io;
 #[cfg(target_os = "linux")]

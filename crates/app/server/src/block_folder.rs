@@ -20,10 +20,10 @@ const GENERATION_BITS: u32 = 20;
 
 pub(crate) struct BlockFolder {
     files: BlockFiles,
-    state: Mutex<State>,
+    state: Mutex<FolderState>,
 }
 
-struct State {
+struct FolderState {
     looked: Looked,
     /// None while the folder is in doubt.
     seal: Option<Seal>,
@@ -80,7 +80,7 @@ impl Closed {
         let unsealed = u64::from(look.last_generation > 0);
         let remembered = looked.witness.map_or(0, |witness| witness.floor);
         let mark = look.seal.map_or(unsealed, |seal| seal.mark).max(remembered);
-        let state = State { looked, seal: None, mark, finished: files.files_finished() };
+        let state = FolderState { looked, seal: None, mark, finished: files.files_finished() };
         let folder = BlockFolder { files, state: Mutex::new(state) };
         match looked.doubt {
             None => folder.agree(lineage).await?,
@@ -99,7 +99,7 @@ impl BlockFolder {
         &self.files
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FolderState> {
         // The fields are whole after every statement.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,5 +1,5 @@
-//! Has catalog, shards and the folder of block files learn every few seconds how far the others have come, while
-//! something is written, and keeps the shards' copies of the catalog's records up to date. An idle server writes nothing.
+//! Every few seconds with writes, catalog, shards and the folder of block files record the commit counts of each other,
+//! and the shards' copies of the catalog's records are updated. An idle server writes nothing.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Which stores do not take everything, and why: for the health page, the status, the lists, the metrics and the log.
+//! Which stores refuse writes, and why: for the health page, the status, the lists, the metrics and the log.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

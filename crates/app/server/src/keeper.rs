@@ -1,4 +1,4 @@
-//! Looks after the block files while the server runs: what a crash left behind goes once, garbage goes again and again.
+//! Cleans up block files while the server runs: leftovers of a crash once, garbage periodically.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Which folders belong together, at every start and while the server runs.
+//! Checks at every start and while the server runs that its folders belong together.
 //!
 //! `lazuli_shardmap::lineage` has the rule. Here it is applied: what each folder says of itself is read before anything is
 //! taken into use; then the start gets its number and is written down by catalog and members; and every few seconds, and
@@ -66,7 +66,7 @@ impl Lineage {
         Self { env, catalog, store, start: OnceLock::new(), counts }
     }
 
-    /// Draws the number of this start, above that of every start that anybody here has seen, and writes it down.
+    /// Records this start under a number above that of every start that the catalog or a member has recorded.
     pub(crate) async fn begin(&self, highest_seen: u64) -> Result<Start> {
         let last = last_start(&self.catalog).await?.map_or(0, |start| start.number);
         let number = last.max(highest_seen) + 1;

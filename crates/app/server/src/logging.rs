@@ -1,4 +1,4 @@
-//! Structured logs on standard error, as text for people or one JSON object a line for programs.
+//! Structured logs on standard error, as text or as one JSON object per line.
 
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;

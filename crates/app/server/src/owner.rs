@@ -1,7 +1,7 @@
 //! Requests to the fronts from within the server, in the name of an account's owner.
 //!
-//! They are what a client would send: signed with the account's key, and checked by the front like all others. So there
-//! is no way around signatures that somebody could find from outside, and one meaning of every request.
+//! They are signed with the account's key and checked by the front, like requests of clients. So there is no way around
+//! signatures, and each request has one meaning.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -1,8 +1,8 @@
-//! Makes a catalog that is lost again, from what the shards know: what they hold, copies of its containers, of its
-//! accounts and of what the shards are called. Without a running server, and only after a look at what will come of it.
+//! Rebuilds a lost catalog from the shards: their local maps, and their copies of containers, accounts and shard names.
+//! The server must be stopped, and the result is shown before anything is written.
 //!
-//! The new catalog is made beside the place of the old one and put there when it is whole, so a rebuild that is cut
-//! short can be made again.
+//! The new catalog is built beside the place of the old one and moved there when it is complete, so an interrupted
+//! rebuild can be repeated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

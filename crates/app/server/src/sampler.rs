@@ -1,4 +1,4 @@
-//! Looks at all partitions every ten seconds, so that there is a history of what they hold and what is asked of them.
+//! Samples size and traffic of all partitions every ten seconds for the history.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Text that must not be read over somebody's shoulder: it prints as a mask, wherever it is printed.
+//! Secret text: it is masked wherever it is printed.
 
 use std::fmt;
 

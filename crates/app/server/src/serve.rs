@@ -1,4 +1,4 @@
-//! A whole run of the server: start, say so, serve until a signal, stop.
+//! A whole run of the server: start, print the ready line, serve until a signal, stop.
 
 use std::io::Write;
 

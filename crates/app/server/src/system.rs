@@ -17,8 +17,8 @@ const WALKED_FOLDERS: [&str; 4] = ["catalog", "shards", "audit", "tls"];
 /// How deep folders lie in each other there.
 const DEPTH_MAX: usize = 8;
 
-/// From now on every file that this process makes is its owner's alone, whoever makes it and whatever folder it is in: the
-/// stores' files hold the keys of accounts, and users keep secrets in them too. Files for others say so themselves.
+/// Sets the umask so that only the owner can read files that this process creates, in any folder: the stores' files hold
+/// the keys of accounts and the data of users. Files for other users get their mode explicitly.
 pub(crate) fn make_files_private() {
     umask(Mode::from_raw_mode(OTHERS));
 }

@@ -1,4 +1,4 @@
-//! The certificate of the fronts: given by files, or made once, signed by itself, and kept in the data folder.
+//! The certificate of the fronts: from files, or self-signed, generated once and stored in the data folder.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The token of the admin API: given by a setting, or made once and kept in the data folder.
+//! The token of the admin API: from a setting, or generated once and stored in the data folder.
 
 use std::path::{Path, PathBuf};
 

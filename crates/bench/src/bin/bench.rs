@@ -22,22 +22,10 @@ fn main() -> ExitCode {
         return wrong(&format!("{name} takes no options"));
     }
     match name.as_str() {
-        "balance" => measure(
-            &folder,
-            |at| in_runtime(balance::run(at, balance::Size::FULL)),
-            balance::Report::is_met,
-        ),
-        "blocks" => {
-            measure(&folder, |at| blocks::run(at, blocks::Size::FULL), blocks::Report::is_met)
-        }
-        "history" => measure(
-            &folder,
-            |at| in_runtime(history::run(at, history::Size::FULL)),
-            history::Report::is_met,
-        ),
-        "many" => {
-            measure(&folder, |at| in_runtime(many::run(at, many::Size::FULL)), many::Report::is_met)
-        }
+        "balance" => measure(&folder, |at| in_runtime(balance::run(at, balance::Size::FULL))),
+        "blocks" => measure(&folder, |at| blocks::run(at, blocks::Size::FULL)),
+        "history" => measure(&folder, |at| in_runtime(history::run(at, history::Size::FULL))),
+        "many" => measure(&folder, |at| in_runtime(many::run(at, many::Size::FULL))),
         "moving" => {
             let mut size = moving::Size::full();
             for option in &options {
@@ -49,14 +37,10 @@ fn main() -> ExitCode {
                     _ => return wrong("moving takes --huge, --apart, --quick and --splits"),
                 };
             }
-            measure(&folder, |at| in_runtime(moving::run(at, size)), moving::Report::is_met)
+            measure(&folder, |at| in_runtime(moving::run(at, size)))
         }
-        "queues" => measure(
-            &folder,
-            |at| in_runtime(queues::run(at, queues::Size::FULL)),
-            queues::Report::is_met,
-        ),
-        "store" => measure(&folder, |at| store::run(at, store::Size::FULL), store::Report::is_met),
+        "queues" => measure(&folder, |at| in_runtime(queues::run(at, queues::Size::FULL))),
+        "store" => measure(&folder, |at| store::run(at, store::Size::FULL)),
         _ => wrong("the benchmarks are balance, blocks, history, many, moving, queues, store"),
     }
 }

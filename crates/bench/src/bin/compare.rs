@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use lazuli_bench::compare::{Front, Options, Result, blobs, queues, tables};
+use lazuli_bench::conclude;
 
 const ENTITIES: u64 = 1_000_000;
 const ENTITIES_FEW: u64 = 10_000;
@@ -11,20 +12,11 @@ const SECONDS: u64 = 4;
 
 fn main() -> ExitCode {
     let measured = options().and_then(|options| match options.front {
-        Front::Blobs => blobs::run(&options).map(|report| (report.to_string(), report.is_met())),
-        Front::Queues => queues::run(&options).map(|report| (report.to_string(), report.is_met())),
-        Front::Tables => tables::run(&options).map(|report| (report.to_string(), report.is_met())),
+        Front::Blobs => blobs::run(&options),
+        Front::Queues => queues::run(&options),
+        Front::Tables => tables::run(&options),
     });
-    match measured {
-        Ok((report, is_met)) => {
-            println!("{report}");
-            if is_met { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-        }
-        Err(message) => {
-            eprintln!("compare: {message}");
-            ExitCode::FAILURE
-        }
-    }
+    conclude(measured.map_err(|message| format!("compare: {message}")))
 }
 
 fn options() -> Result<Options> {

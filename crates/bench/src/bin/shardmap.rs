@@ -3,18 +3,10 @@
 
 use std::process::ExitCode;
 
+use lazuli_bench::conclude;
 use lazuli_bench::shardmap::{Scale, run};
-use lazuli_store::Result;
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<ExitCode> {
-    let mut met = true;
-    for figures in run(Scale::FULL).await? {
-        println!("{figures}");
-        for miss in figures.misses() {
-            println!("  MISSED: {miss}");
-            met = false;
-        }
-    }
-    Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+async fn main() -> ExitCode {
+    conclude(run(Scale::FULL).await.map_err(|error| error.to_string()))
 }

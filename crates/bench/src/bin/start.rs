@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use lazuli_bench::{Report, conclude};
 use lazuli_server::settings::{Settings, Sources};
 use lazuli_trial::server::resident_kib;
 
@@ -17,9 +18,9 @@ use lazuli_trial::server::resident_kib;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const ROUNDS: usize = 9;
-const FIRST_START_MAX: Duration = Duration::from_millis(150);
-const COLD_START_MAX: Duration = Duration::from_millis(60);
-const IDLE_KIB_MAX: u64 = 40 * 1024;
+const FIRST_START_MS_MAX: f64 = 150.0;
+const COLD_START_MS_MAX: f64 = 60.0;
+const IDLE_MIB_MAX: f64 = 40.0;
 /// How long an idle server is left alone before its memory is read.
 const IDLE: Duration = Duration::from_secs(1);
 
@@ -32,27 +33,22 @@ fn main() -> ExitCode {
         [folder] => measure(Path::new(folder)),
         _ => measure(&std::env::temp_dir()),
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    }
+    conclude(done)
 }
 
-fn run_server(data: &str) -> Result<()> {
+fn run_server(data: &str) -> Result<Report> {
     let ports = ["blob-port", "queue-port", "table-port", "document-port", "admin-port"];
     let mut flags: BTreeMap<_, _> = ports.map(|name| (name, "0".to_owned())).into();
     flags.insert("data", data.to_owned());
     let sources = Sources { flags, folder: data.into(), ..Sources::default() };
     let settings = sources.texts().and_then(|texts| Settings::read(&texts));
-    lazuli_server::serve(settings.map_err(|error| error.to_string())?).map_err(|it| it.to_string())
+    let served = lazuli_server::serve(settings.map_err(|error| error.to_string())?);
+    served.map(|()| Report::default()).map_err(|error| error.to_string())
 }
 
-fn measure(folder: &Path) -> Result<()> {
+fn measure(folder: &Path) -> Result<Report> {
     let folder = tempfile::tempdir_in(folder).map_err(|error| error.to_string())?;
-    let (mut first, mut cold, mut idle_kib) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut first, mut cold, mut idle_kib) = (Vec::new(), Vec::new(), 0);
     for round in 0..ROUNDS {
         let data = folder.path().join(format!("data-{round}"));
         let (took, server) = start(&data)?;
@@ -62,20 +58,19 @@ fn measure(folder: &Path) -> Result<()> {
         cold.push(took);
         if round == 0 {
             std::thread::sleep(IDLE);
-            idle_kib.push(resident_kib(&server)?);
+            idle_kib = resident_kib(&server)?;
         }
         stop(server)?;
     }
-    let middle = |mut times: Vec<Duration>| {
+    let middle_ms = |mut times: Vec<Duration>| {
         times.sort_unstable();
-        times[ROUNDS / 2]
+        times[ROUNDS / 2].as_secs_f64() * 1e3
     };
-    let (first, cold, idle_kib) = (middle(first), middle(cold), idle_kib[0]);
-    println!("first start of all  {first:>10.1?}  bound {FIRST_START_MAX:?}");
-    println!("cold start          {cold:>10.1?}  bound {COLD_START_MAX:?}");
-    println!("idle memory         {:>6} MiB  bound {} MiB", idle_kib / 1024, IDLE_KIB_MAX / 1024);
-    let is_met = first <= FIRST_START_MAX && cold <= COLD_START_MAX && idle_kib <= IDLE_KIB_MAX;
-    if is_met { Ok(()) } else { Err("a bound is missed".to_owned()) }
+    let mut report = Report::default();
+    report.at_most("first start of all, ms", middle_ms(first), FIRST_START_MS_MAX);
+    report.at_most("cold start, ms", middle_ms(cold), COLD_START_MS_MAX);
+    report.at_most("idle memory, MiB", idle_kib as f64 / 1024.0, IDLE_MIB_MAX);
+    Ok(report)
 }
 
 /// Starts a server and waits for its ready line.

@@ -4,7 +4,6 @@
 //! A server in this process, asked over the wire by one connection. Processor time is that of all threads but the
 //! client's; nothing is synced, because the disk would hide what is measured.
 
-mod report;
 mod service;
 
 use std::net::SocketAddr;
@@ -15,11 +14,23 @@ use lazuli_store::Result;
 use lazuli_trial::client::Client;
 use serde_json::Value;
 
-use crate::figures::{cpu_time_without, failed, resident_bytes};
+use crate::figures::{cpu_time_without, failed, milliseconds, resident_bytes};
+use crate::report::Report;
 use crate::server::{Admin, BenchServer};
-pub use report::Report;
-use report::{Creation, Figures, List, Page};
 use service::Service;
+
+/// What the last items may cost, as a multiple of what the first cost.
+const TIMES_MAX: f64 = 1.5;
+/// The longest page of a list.
+const LIST_PAGE_MS_MAX: f64 = 1_000.0;
+/// The longest answer to an operator.
+const PAGE_MS_MAX: f64 = 1_500.0;
+/// The longest start.
+const START_MS_MAX: f64 = 10_000.0;
+/// The most memory that an item may take while it is created.
+const ITEM_BYTES_MAX: f64 = 4_096.0;
+/// The most of one core that an idle server may use.
+const IDLE_MAX: f64 = 0.05;
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug)]
@@ -58,20 +69,20 @@ pub async fn run(folder: &Path, size: Size) -> Result<Report> {
     let server = BenchServer::start(folder, SETTINGS).await?;
     for service in Service::ALL {
         let address = server.address(service.endpoint())?;
-        let figures = beside(move || measure(address, service, size)).await?;
-        report.services.push((service.name(), figures));
+        report = beside(move || measure(report, address, service, size)).await?;
     }
     server.stop().await;
     let began = Instant::now();
     let server = BenchServer::start(folder, SETTINGS).await?;
-    report.start = began.elapsed();
+    report.at_most("start, ms", milliseconds(began.elapsed()), START_MS_MAX);
     let admin = server.address("admin")?;
     // Before anything is asked for: what waits for the start to be over is part of the first page.
-    report.pages = beside(move || pages(admin)).await?;
+    report = beside(move || pages(report, admin)).await?;
     let before = cpu_time_without(CLIENT);
     tokio::time::sleep(size.idle).await;
     let used = cpu_time_without(CLIENT).saturating_sub(before);
-    report.idle = used.as_secs_f64() / size.idle.as_secs_f64();
+    let idle = used.as_secs_f64() / size.idle.as_secs_f64();
+    report.at_most("idle, % of a core", idle * 100.0, IDLE_MAX * 100.0);
     server.stop().await;
     Ok(report)
 }
@@ -88,7 +99,12 @@ async fn beside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'st
 }
 
 /// Creates all items of a service and lists them.
-fn measure(address: SocketAddr, service: Service, size: Size) -> Result<Figures> {
+fn measure(
+    mut report: Report,
+    address: SocketAddr,
+    service: Service,
+    size: Size,
+) -> Result<Report> {
     let mut client = Client::connect(address).map_err(failed)?;
     // The first item also makes what its account needs.
     create(&mut client, service, 0..1)?;
@@ -98,9 +114,22 @@ fn measure(address: SocketAddr, service: Service, size: Size) -> Result<Figures>
     create(&mut client, service, 1 + size.compared..1 + last)?;
     let last = create(&mut client, service, 1 + last..1 + size.items)?;
     let grown = resident_bytes().unwrap_or(0).saturating_sub(memory);
-    let list = list(&mut client, service)?;
-    let bytes = grown as f64 / size.items as f64;
-    Ok(Figures { first, last, list, bytes })
+    let name = |what: &str| format!("{}: {what}", service.name());
+    report.figure(name("create one of the first, CPU us"), first.cpu_us);
+    report.figure(name("create one of the first, wall us"), first.wall_us);
+    report.figure(name("create one of the last, CPU us"), last.cpu_us);
+    report.figure(name("create one of the last, wall us"), last.wall_us);
+    let times = last.cpu_us / first.cpu_us.max(f64::MIN_POSITIVE);
+    report.at_most(name("create, CPU, last / first"), times, TIMES_MAX);
+    list(&mut report, &mut client, service)?;
+    report.at_most(name("bytes each"), grown as f64 / size.items as f64, ITEM_BYTES_MAX);
+    Ok(report)
+}
+
+/// What it takes to create one item.
+struct Creation {
+    cpu_us: f64,
+    wall_us: f64,
 }
 
 fn create(
@@ -119,40 +148,40 @@ fn create(
 }
 
 /// All pages of a list, from its start to its end.
-fn list(client: &mut Client, service: Service) -> Result<List> {
-    let mut list = List::default();
-    let mut marker = None;
+fn list(report: &mut Report, client: &mut Client, service: Service) -> Result<()> {
+    let (mut pages_ms, mut items, mut marker) = (Vec::new(), 0, None);
     loop {
         let began = Instant::now();
         let answer = client.expect(service.list(marker.as_deref()), &[200]).map_err(failed)?;
-        let took = began.elapsed();
-        list.pages += 1;
-        list.all += took;
-        list.last = took;
-        if list.pages == 1 {
-            list.first = took;
-        }
-        list.items += service.items(&answer);
-        match service.next(&answer) {
-            Some(next) => marker = Some(next),
-            None => return Ok(list),
+        pages_ms.push(milliseconds(began.elapsed()));
+        items += service.items(&answer);
+        marker = service.next(&answer);
+        if marker.is_none() {
+            break;
         }
     }
+    let name = |what: &str| format!("{}: {what}", service.name());
+    report.figure(name("items on the list"), items as f64);
+    report.figure(name("pages of the list"), pages_ms.len() as f64);
+    report.figure(name("the whole list, ms"), pages_ms.iter().sum());
+    let (first, last) = (pages_ms[0], pages_ms[pages_ms.len() - 1]);
+    report.at_most(name("first page of the list, ms"), first, LIST_PAGE_MS_MAX);
+    report.at_most(name("last page of the list, ms"), last, LIST_PAGE_MS_MAX);
+    Ok(())
 }
 
 /// What the pages for operators take: the first time, and once more.
-fn pages(admin: SocketAddr) -> Result<Vec<Page>> {
+fn pages(mut report: Report, admin: SocketAddr) -> Result<Report> {
     let mut client = Admin::connect(admin)?;
-    let mut ask = |path: &str| -> Result<Duration> {
-        let began = Instant::now();
-        client.send("GET", path, &Value::Null).map(|_| began.elapsed())
-    };
-    let mut pages = Vec::new();
     for (name, path) in PAGES {
-        let (first, again) = (ask(path)?, ask(path)?);
-        pages.push(Page { name, first, again });
+        for when in ["first", "again"] {
+            let began = Instant::now();
+            client.send("GET", path, &Value::Null)?;
+            let took = milliseconds(began.elapsed());
+            report.at_most(format!("page {name}, {when}, ms"), took, PAGE_MS_MAX);
+        }
     }
-    Ok(pages)
+    Ok(report)
 }
 
 #[cfg(test)]
@@ -163,11 +192,11 @@ mod tests {
     async fn a_tiny_run_measures_everything() {
         let folder = tempfile::tempdir().unwrap();
         let report = run(folder.path(), Size::TINY).await.unwrap();
-        assert_eq!(report.services.len(), 3);
-        for (name, figures) in &report.services {
-            assert_eq!(figures.list.items, Size::TINY.items + 1, "{name}: {report}");
-            assert!(figures.first.wall_us > 0.0 && figures.last.wall_us > 0.0, "{report}");
+        for service in Service::ALL {
+            let values = |what: &str| report.values(&format!("{}: {what}", service.name()));
+            assert_eq!(values("items"), [(Size::TINY.items + 1) as f64], "{report}");
+            assert!(values("create one").iter().all(|us| *us > 0.0), "{report}");
         }
-        assert_eq!(report.pages.len(), PAGES.len());
+        assert_eq!(report.values("page ").len(), 2 * PAGES.len());
     }
 }

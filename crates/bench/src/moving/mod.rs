@@ -4,7 +4,7 @@
 //! themselves a moment before. Both happen in every round, so that other load on the machine affects both.
 
 mod plain;
-mod report;
+mod round;
 mod splits;
 mod world;
 mod writers;
@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 use lazuli_engine::{MoveOptions, Phase};
 use lazuli_store::{Error, Result};
 
-pub use crate::figures::Latency;
-use crate::figures::resident_bytes;
-pub use report::{Report, Round, Split};
+use crate::figures::{median, milliseconds, resident_bytes};
+use crate::report::Report;
+use round::Round;
 use world::World;
 use writers::Writers;
 
@@ -108,30 +108,55 @@ const MOVE_TIME_MAX: Duration = Duration::from_secs(600);
 /// Runs everything in `folder`, which must be on the disk that counts.
 pub async fn run(folder: &Path, size: Size) -> Result<Report> {
     let mut report = Report::default();
+    let mut slowest = Duration::ZERO;
     for items in &size.splits {
         let split = splits::measure(&folder.join("split"), *items).await?;
         // A run takes minutes: this shows that it makes progress.
         eprintln!("{split}");
-        report.splits.push(split);
+        slowest = slowest.max(split.cut);
+        report.say(split);
     }
-    if size.rounds == 0 {
-        return Ok(report);
+    if !size.splits.is_empty() {
+        report.at_most("slowest split, ms", milliseconds(slowest), SPLIT_MS_MAX);
     }
+    if size.rounds > 0 {
+        moves(folder, &size, &mut report).await?;
+    }
+    Ok(report)
+}
+
+async fn moves(folder: &Path, size: &Size, report: &mut Report) -> Result<()> {
     let world =
         Arc::new(World::open(&folder.join("move"), size.rounds + 1, size.shares_tables).await?);
     world.fill(size.bytes).await?;
     world.engine.start();
     let file = folder.join("plain");
     plain::fill(&file, size.bytes)?;
-    report.plain_alone = plain::copy(&file, "0").await?;
+    report.figure("plain copy alone, s", plain::copy(&file, "0").await?.as_secs_f64());
     let writers = Writers::start(&world, size.writes_per_second);
+    let mut rounds = Vec::new();
     for number in 1..=size.rounds {
-        let round = round(&world, &writers, (&file, number), &size).await?;
+        let round = round(&world, &writers, (&file, number), size).await?;
         eprintln!("{round}");
-        report.rounds.push(round);
+        report.say(&round);
+        rounds.push(round);
     }
-    report.refused = writers.stop();
-    Ok(report)
+    let (refused, error) = writers.stop();
+    if let Some(error) = error {
+        report.say(format_args!("writes were refused: {error}"));
+    }
+    let of = |figure: fn(&Round) -> f64| median(rounds.iter().map(figure));
+    report.figure("bytes of a move", of(|round| round.moved as f64));
+    report.figure("writes during a move", of(|round| round.during.count as f64));
+    report.at_least("move / plain copy", of(Round::rate_share), RATE_SHARE_LEAST);
+    report.at_most("p99 during / before", of(|it| it.times(it.during)), P99_TIMES_MAX);
+    report.at_most("p99 retiring / before", of(|it| it.times(it.retiring)), P99_TIMES_MAX);
+    report.at_most("writes refused", refused as f64, 0.0);
+    // The longest wait of any write while the partition moved.
+    let pauses = rounds.iter().map(|round| round.pause.max(round.during.longest));
+    let longest = milliseconds(pauses.max().unwrap_or_default());
+    report.at_most("longest pause, ms", longest, PAUSE_MS_MAX);
+    Ok(())
 }
 
 async fn round(
@@ -220,10 +245,9 @@ mod tests {
     async fn a_tiny_run_measures_everything() {
         let folder = tempfile::tempdir().unwrap();
         let report = run(folder.path(), Size::tiny()).await.unwrap();
-        assert_eq!((report.rounds.len(), report.splits.len()), (1, 1));
-        assert!(report.rounds[0].moved >= Size::tiny().bytes, "{report}");
-        assert!(report.rounds[0].rate_share() > 0.0, "{report}");
-        assert!(report.rounds[0].during.count > 0, "{report}");
-        assert!(report.splits[0].cut > Duration::ZERO, "{report}");
+        assert!(report.values("bytes of a move")[0] >= Size::tiny().bytes as f64, "{report}");
+        for name in ["move / plain copy", "writes during a move", "slowest split"] {
+            assert!(report.values(name)[0] > 0.0, "{report}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use lazuli_engine::{Middle, Partition};
 use lazuli_shardmap::manager::Known;
 use lazuli_store::{Error, Result};
 
-use super::report::Split;
+use super::round::Split;
 use super::world::World;
 
 /// How often a partition is cut; what is reported is the slowest.

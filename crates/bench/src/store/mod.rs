@@ -6,7 +6,6 @@
 
 pub(crate) mod load;
 mod raw;
-mod report;
 
 use std::future::Future;
 use std::path::Path;
@@ -19,10 +18,10 @@ use lazuli_store::{Result, Store, Write};
 use lazuli_store_embedded::{Durability, EmbeddedStore, Settings};
 use tokio::runtime::Runtime;
 
+use crate::figures::{cpu_time, milliseconds};
+use crate::report::{Report, Turns};
 use load::Load;
 use raw::RawStore;
-use report::{Count, Round};
-pub use report::{Report, Row};
 
 /// Durable commits per second are at least this share of the bare engine's.
 pub const COMMIT_SHARE_LEAST: f64 = 0.90;
@@ -45,6 +44,8 @@ impl Size {
     /// Enough to see that it runs.
     pub const TINY: Self = Self { items: 2_000, rounds: 1, round: Duration::from_millis(30) };
 }
+
+type Count = u32;
 
 const CLIENTS: [usize; 3] = [1, 16, 128];
 
@@ -86,17 +87,18 @@ pub fn run(folder: &Path, size: Size) -> Result<Report> {
 
     let start = Instant::now();
     let ours = EmbeddedStore::open(&ours_at, &settings(Durability::Synced))?;
-    report.open_clean = start.elapsed();
+    let clean = milliseconds(start.elapsed());
+    report.at_most("open after a clean stop, ms", clean, OPEN_MS_MAX);
     let raw = RawStore::open(&raw_at);
     let both = Arc::new(Both { ours, raw, load, numbers: AtomicU64::new(0) });
-    report.rows.push(gets(&both, size));
+    gets(&mut report, &both, size);
     for clients in CLIENTS {
-        report.rows.push(commits(&runtime, clients, &both, size));
+        commits(&mut report, &runtime, clients, &both, size);
     }
     drop(both);
     let start = Instant::now();
     drop(EmbeddedStore::open(&ours_at, &settings(Durability::Synced))?);
-    report.open_unclean = start.elapsed();
+    report.figure("open after any other stop, ms", milliseconds(start.elapsed()));
     Ok(report)
 }
 
@@ -109,28 +111,57 @@ async fn fill(store: &EmbeddedStore, load: &Load) -> Result<()> {
     store.begin(vec![]).await?.commit(guards.collect()).await
 }
 
+/// How much one of the two has done in all, and at what cost.
+#[derive(Default)]
+struct Done {
+    count: f64,
+    cpu: Duration,
+}
+
+impl Done {
+    /// The rate of one more round.
+    fn measure(&mut self, work: &impl Fn() -> Count) -> f64 {
+        let (start, cpu) = (Instant::now(), cpu_time());
+        let count = f64::from(work());
+        let per_second = count / start.elapsed().as_secs_f64();
+        self.count += count;
+        self.cpu += cpu_time().saturating_sub(cpu);
+        per_second
+    }
+
+    /// Processor time per piece of work, in microseconds.
+    fn cost(&self) -> f64 {
+        self.cpu.as_secs_f64() * 1e6 / self.count.max(1.0)
+    }
+}
+
 /// Measures the two in turns, and changes who is first with every round.
 fn rounds(
-    name: String,
+    report: &mut Report,
+    name: &str,
     share_least: f64,
     size: Size,
     ours: impl Fn() -> Count,
     raw: impl Fn() -> Count,
-) -> Row {
-    let mut row = Row { name, share_least, ..Row::default() };
+) {
+    let (mut turns, mut our, mut their) = (Turns::default(), Done::default(), Done::default());
     for round in 0..size.rounds {
         if round % 2 == 0 {
-            row.raw.push(Round::measure(&raw));
-            row.ours.push(Round::measure(&ours));
+            turns.theirs.push(their.measure(&raw));
+            turns.ours.push(our.measure(&ours));
         } else {
-            row.ours.push(Round::measure(&ours));
-            row.raw.push(Round::measure(&raw));
+            turns.ours.push(our.measure(&ours));
+            turns.theirs.push(their.measure(&raw));
         }
     }
-    row
+    let ([ours, raw], our_us, their_us) = (turns.medians(), our.cost(), their.cost());
+    report.say(format_args!(
+        "{name}: {ours:.0} per second, engine {raw:.0}; CPU us each {our_us:.1} / {their_us:.1}"
+    ));
+    report.at_least(format!("{name}, share"), turns.share(), share_least);
 }
 
-fn gets(both: &Both, size: Size) -> Row {
+fn gets(report: &mut Report, both: &Both, size: Size) {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime.expect("a runtime of this thread alone");
     let (ours_at, raw_at) = (AtomicU64::new(1), AtomicU64::new(1));
@@ -158,10 +189,10 @@ fn gets(both: &Both, size: Size) -> Row {
         }
         count
     };
-    rounds("point gets".to_owned(), GET_SHARE_LEAST, size, ours, raw)
+    rounds(report, "point gets", GET_SHARE_LEAST, size, ours, raw);
 }
 
-fn commits(runtime: &Runtime, clients: usize, both: &Arc<Both>, size: Size) -> Row {
+fn commits(report: &mut Report, runtime: &Runtime, clients: usize, both: &Arc<Both>, size: Size) {
     let ours = || {
         let both = both.clone();
         run_clients(runtime, clients, size.round, move |client| {
@@ -187,7 +218,7 @@ fn commits(runtime: &Runtime, clients: usize, both: &Arc<Both>, size: Size) -> R
         })
     };
     let name = format!("durable commits, {clients} clients");
-    rounds(name, COMMIT_SHARE_LEAST, size, ours, raw)
+    rounds(report, &name, COMMIT_SHARE_LEAST, size, ours, raw);
 }
 
 /// How many commits so many clients get done in a while, each waiting for its own.
@@ -229,8 +260,8 @@ mod tests {
     fn a_tiny_run_measures_everything() {
         let folder = tempfile::tempdir().unwrap();
         let report = run(folder.path(), Size::TINY).unwrap();
-        assert_eq!(report.rows.len(), 4);
-        assert!(report.rows.iter().all(|row| row.share() > 0.0), "{report}");
-        assert!(report.open_clean > Duration::ZERO);
+        let values = report.values("");
+        assert_eq!(values.len(), 4 + 2);
+        assert!(values.iter().all(|value| *value > 0.0), "{report}");
     }
 }

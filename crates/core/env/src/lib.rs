@@ -5,6 +5,7 @@
 //!
 //! Invariant: no other file in core touches the ambient clock, random source or runtime (`crates/core/clippy.toml`).
 
+pub mod calendar;
 pub mod ids;
 pub mod points;
 pub mod real;

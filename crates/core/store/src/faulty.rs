@@ -40,6 +40,9 @@ pub trait Plan: Send + Sync {
     fn delay(&self) -> Duration {
         Duration::ZERO
     }
+
+    /// Counts rows that pass through, either way. A read that finds nothing counts as one.
+    fn count(&self, _rows: usize) {}
 }
 
 /// Wraps a store; all other behaviour is the inner one's.
@@ -67,14 +70,11 @@ fn down() -> Error {
     Error::unavailable(StoreReason::Down, "the store does not answer")
 }
 
-async fn apply(plan: &Arc<dyn Plan>, write: impl Future<Output = Result<()>>) -> Result<()> {
+async fn apply<T>(plan: &Arc<dyn Plan>, write: impl Future<Output = Result<T>>) -> Result<T> {
     match plan.commit() {
         Fault::None => write.await,
         Fault::Before => Err(down()),
-        Fault::After => {
-            write.await?;
-            Err(down())
-        }
+        Fault::After => write.await.and(Err(down())),
     }
 }
 
@@ -109,13 +109,7 @@ impl Store for FaultyStore {
     ) -> BoxFuture<'a, Result<usize>> {
         Box::pin(async move {
             Self::arrive(&self.plan, &self.env).await?;
-            let mut deleted = 0;
-            apply(&self.plan, async {
-                deleted = self.inner.delete_range(range, keys_max).await?;
-                Ok(())
-            })
-            .await?;
-            Ok(deleted)
+            apply(&self.plan, self.inner.delete_range(range, keys_max)).await
         })
     }
 
@@ -156,13 +150,7 @@ impl Handover for FaultyStore {
     fn unpack(&self, guards: Vec<Bytes>, parcel: Parcel) -> BoxFuture<'_, Result<bool>> {
         Box::pin(async move {
             Self::arrive(&self.plan, &self.env).await?;
-            let mut taken = false;
-            apply(&self.plan, async {
-                taken = self.inner()?.unpack(guards, parcel).await?;
-                Ok(())
-            })
-            .await?;
-            Ok(taken)
+            apply(&self.plan, self.inner()?.unpack(guards, parcel)).await
         })
     }
 
@@ -173,13 +161,7 @@ impl Handover for FaultyStore {
     ) -> BoxFuture<'a, Result<Dropped>> {
         Box::pin(async move {
             Self::arrive(&self.plan, &self.env).await?;
-            let mut dropped = Dropped::NotNow;
-            apply(&self.plan, async {
-                dropped = self.inner()?.drop_range(guards, range).await?;
-                Ok(())
-            })
-            .await?;
-            Ok(dropped)
+            apply(&self.plan, self.inner()?.drop_range(guards, range)).await
         })
     }
 }
@@ -194,6 +176,7 @@ impl Reader for FaultyReader {
     fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Bytes>>> {
         Box::pin(async move {
             FaultyStore::arrive(&self.plan, &self.env).await?;
+            self.plan.count(1);
             self.inner.get(key).await
         })
     }
@@ -206,7 +189,9 @@ impl Reader for FaultyReader {
     ) -> BoxFuture<'a, Result<Page>> {
         Box::pin(async move {
             FaultyStore::arrive(&self.plan, &self.env).await?;
-            self.inner.scan(range, direction, limit).await
+            let page = self.inner.scan(range, direction, limit).await?;
+            self.plan.count(1 + page.items.len());
+            Ok(page)
         })
     }
 }
@@ -219,6 +204,7 @@ struct FaultyTxn {
 
 impl Reader for FaultyTxn {
     fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Bytes>>> {
+        self.plan.count(1);
         self.inner.get(key)
     }
 
@@ -228,7 +214,11 @@ impl Reader for FaultyTxn {
         direction: Direction,
         limit: PageLimit,
     ) -> BoxFuture<'a, Result<Page>> {
-        self.inner.scan(range, direction, limit)
+        Box::pin(async move {
+            let page = self.inner.scan(range, direction, limit).await?;
+            self.plan.count(1 + page.items.len());
+            Ok(page)
+        })
     }
 }
 
@@ -237,6 +227,7 @@ impl Txn for FaultyTxn {
         Box::pin(async move {
             let Self { inner, plan, env } = *self;
             FaultyStore::arrive(&plan, &env).await?;
+            plan.count(writes.len());
             apply(&plan, inner.commit(writes)).await
         })
     }

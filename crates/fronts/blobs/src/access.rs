@@ -1,5 +1,6 @@
 //! Who may do what: the owner of the account everything, a shared access signature what it says, anybody what is public.
 
+use lazuli_azure::Operation as _;
 use lazuli_azure::acl::{self, StoredPolicy};
 use lazuli_azure::auth::access::{Access, Signature};
 use lazuli_azure::auth::sas;
@@ -82,7 +83,7 @@ pub(crate) async fn check(
     account: &str,
     version: &str,
 ) -> Result<()> {
-    let (types, letters) = match (operation.need(), access) {
+    let (types, letters) = match (operation.row().need, access) {
         (Need::Nothing, _) => return Ok(()),
         (Need::Bearer, Access::User(_)) => return Ok(()),
         (Need::Bearer, _) => return Err(Fault::new(Common::AuthenticationFailed)),

@@ -12,7 +12,7 @@ use crate::address::Resource;
 use crate::error::Code;
 use crate::error::{Common, Fault, Result};
 use crate::request::{BlobOperation, Head, Operation};
-use crate::{Call, Front, access, properties};
+use crate::{Call, Front, OnBlob, access, properties};
 
 pub(crate) async fn run(
     front: &Front,
@@ -86,16 +86,15 @@ async fn one(
     let operation = Operation::parse(head, resource, &front.limits)?;
     access::check(front, &access, &operation, account, &call.version).await?;
     let mut call = call.clone();
-    call.shared.access = access;
+    call.access = access;
     match operation {
         Operation::Blob(path, operation)
             if container.is_none_or(|container| *container == path.container) =>
         {
+            let on = &OnBlob::new(front, &call, path);
             match *operation {
-                BlobOperation::Delete(delete) => {
-                    properties::delete(front, &call, &path, delete).await
-                }
-                BlobOperation::SetTier(set) => properties::set_tier(front, &call, &path, set).await,
+                BlobOperation::Delete(delete) => properties::delete(on, delete).await,
+                BlobOperation::SetTier(set) => properties::set_tier(on, set).await,
                 _ => Err(not_for_batches()),
             }
         }

@@ -8,39 +8,25 @@ use lazuli_shapes::blob::{BlockChoice, Conditions, Which};
 
 use crate::error::{Code, Common, Fault, Result, refused};
 use crate::limits::{BLOCK_ID_BYTES_MAX, Limits};
-use crate::put::{check_block, guarded, new_blob, overwrite, receive};
-use crate::request::{BlobPath, BlockListKind, PutBlock, PutBlockList};
-use crate::{Call, Front, response, source};
+use crate::put::{check_block, content, guarded, new_blob, overwrite};
+use crate::request::{BlockListKind, PutBlock, PutBlockList};
+use crate::{OnBlob, response};
 
-pub(crate) async fn put(
-    front: &Front,
-    call: &Call,
-    path: &BlobPath,
-    put: PutBlock,
-    body: &mut Body,
-) -> Result<Response> {
-    let address = call.blob(path);
-    let (content, checksums) = match &put.source {
+pub(crate) async fn put(on: &OnBlob<'_>, put: PutBlock, body: &mut Body) -> Result<Response> {
+    let most = match &put.source {
         None => {
             check_block(body)?;
-            let most = front.limits.block_bytes_max;
-            let sums = put.checksums;
-            (receive(front, call, &address, body, most, sums, false).await?, sums)
+            on.front.limits.block_bytes_max
         }
-        Some(source) => {
-            let wants = source::Wants { most: front.limits.from_url_bytes_max, md5: false };
-            let opened = Box::pin(source::open(front, call, source)).await?;
-            let received =
-                Box::pin(source::receive(front, call, &address, opened, source, wants)).await?;
-            (received.0, source.checksums)
-        }
+        Some(_) => on.front.limits.from_url_bytes_max,
     };
-    let (md5, crc64) = (content.md5.filter(|_| checksums.md5.is_some()), content.crc64);
+    let source = put.source.as_ref();
+    let (content, md5, crc64) = content(on, body, source, put.checksums, most).await?;
     let lease = put.conditions.lease_id.as_deref();
-    let staged = front.blobs.put_block(&address, put.id.into(), content, lease).await;
+    let staged = on.front.blobs.put_block(&on.address, put.id.into(), content, lease).await;
     staged.map_err(refused)?;
     let answer = Response::new(StatusCode::CREATED).with("x-ms-request-server-encrypted", "true");
-    let answer = match &call.key {
+    let answer = match &on.call.own.key {
         Some(key) => answer.with("x-ms-encryption-key-sha256", STANDARD.encode(key.sha256)),
         None => answer,
     };
@@ -48,34 +34,29 @@ pub(crate) async fn put(
 }
 
 pub(crate) async fn commit(
-    front: &Front,
-    call: &Call,
-    path: &BlobPath,
+    on: &OnBlob<'_>,
     put: PutBlockList,
     body: &mut Body,
 ) -> Result<Response> {
-    let body = front.checked_document(body, put.checksums).await?;
-    let list = read(&body, &front.limits)?;
-    let protection = front.protection(&call.target.account).await?;
-    let conditions = guarded(call, put.blob.conditions.clone());
+    let body = on.front.checked_document(body, put.checksums).await?;
+    let list = read(&body, &on.front.limits)?;
+    let protection = on.front.protection(&on.call.target.account).await?;
+    let conditions = guarded(on.call, put.blob.conditions.clone());
     let mut new = new_blob(put.blob);
-    new.key_sha256 = call.key.as_ref().map(|key| key.sha256);
-    let address = call.blob(path);
+    new.key_sha256 = on.call.own.key.as_ref().map(|key| key.sha256);
     let committed =
-        front.blobs.commit_block_list(&address, list, new, &conditions, protection).await;
-    let record = committed.map_err(|error| overwrite(call, refused(error)))?;
+        on.front.blobs.commit_block_list(&on.address, list, new, &conditions, protection).await;
+    let record = committed.map_err(|error| overwrite(on.call, refused(error)))?;
     Ok(response::written(StatusCode::CREATED, &record))
 }
 
 pub(crate) async fn list(
-    front: &Front,
-    call: &Call,
-    path: &BlobPath,
+    on: &OnBlob<'_>,
     which: Which,
     kind: BlockListKind,
     conditions: &Conditions,
 ) -> Result<Response> {
-    let listed = front.blobs.block_list(&call.blob(path), which, conditions).await;
+    let listed = on.front.blobs.block_list(&on.address, which, conditions).await;
     let listed = listed.map_err(refused)?;
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList>");
     for (name, is_asked, blocks) in [

@@ -9,77 +9,49 @@ use crate::error::{Result, refused};
 use crate::listing::Page;
 use crate::options::Pairs;
 use crate::request::{ContainerList, CreateContainer, SetAcl, bad_header};
-use crate::{Call, Front, etag, list, response};
+use crate::{Call, Front, OnContainer, etag, list, response};
 
-pub(crate) async fn create(
-    front: &Front,
-    call: &Call,
-    container: &str,
-    new: CreateContainer,
-) -> Result<Response> {
+pub(crate) async fn create(on: &OnContainer<'_>, new: CreateContainer) -> Result<Response> {
     let new = NewBlobContainer {
         metadata: new.metadata,
         public_access: new.access,
         is_hashed: new.hashed,
         ..NewBlobContainer::default()
     };
-    let created = front.blobs.create_container(&call.container(container), new).await;
+    let created = on.front.blobs.create_container(&on.address, new).await;
     let record = created.map_err(refused)?;
     Ok(response::changed(Response::new(StatusCode::CREATED), record.modified()))
 }
 
 /// The properties of a container, for a client that has its lease or names none.
-async fn record(
-    front: &Front,
-    call: &Call,
-    container: &str,
-    conditions: &Conditions,
-) -> Result<ContainerRecord> {
+async fn record(on: &OnContainer<'_>, conditions: &Conditions) -> Result<ContainerRecord> {
     let lease = conditions.lease_id.as_deref();
-    front.blobs.container(&call.container(container), lease).await.map_err(refused)
+    on.front.blobs.container(&on.address, lease).await.map_err(refused)
 }
 
-pub(crate) async fn properties(
-    front: &Front,
-    call: &Call,
-    container: &str,
-    conditions: &Conditions,
-) -> Result<Response> {
-    let record = record(front, call, container, conditions).await?;
-    Ok(response::container(Response::new(StatusCode::OK), &record, call.received_ms))
+pub(crate) async fn properties(on: &OnContainer<'_>, conditions: &Conditions) -> Result<Response> {
+    let record = record(on, conditions).await?;
+    Ok(response::container(Response::new(StatusCode::OK), &record, on.call.received_ms))
 }
 
-pub(crate) async fn metadata(
-    front: &Front,
-    call: &Call,
-    container: &str,
-    conditions: &Conditions,
-) -> Result<Response> {
-    let record = record(front, call, container, conditions).await?;
+pub(crate) async fn metadata(on: &OnContainer<'_>, conditions: &Conditions) -> Result<Response> {
+    let record = record(on, conditions).await?;
     let answer = response::changed(Response::new(StatusCode::OK), record.modified());
     Ok(response::metadata(answer, &record.metadata))
 }
 
 pub(crate) async fn set_metadata(
-    front: &Front,
-    call: &Call,
-    container: &str,
+    on: &OnContainer<'_>,
     metadata: Pairs,
     conditions: &Conditions,
 ) -> Result<Response> {
-    let address = call.container(container);
-    let set = front.blobs.set_container_metadata(&address, metadata, conditions).await;
+    let set = on.front.blobs.set_container_metadata(&on.address, metadata, conditions).await;
     let record = set.map_err(refused)?;
     Ok(response::changed(Response::new(StatusCode::OK), record.modified()))
 }
 
-pub(crate) async fn acl(
-    front: &Front,
-    call: &Call,
-    container: &str,
-    conditions: &Conditions,
-) -> Result<Response> {
-    let record = record(front, call, container, conditions).await?;
+pub(crate) async fn acl(on: &OnContainer<'_>, conditions: &Conditions) -> Result<Response> {
+    let record = record(on, conditions).await?;
     let answer = response::xml(StatusCode::OK, acl::write(&policies(&record.policies)?));
     let answer = response::changed(answer, record.modified());
     Ok(match response::public_access(record.public_access) {
@@ -89,54 +61,44 @@ pub(crate) async fn acl(
 }
 
 pub(crate) async fn set_acl(
-    front: &Front,
-    call: &Call,
-    container: &str,
+    on: &OnContainer<'_>,
     set: SetAcl,
     body: &mut Body,
 ) -> Result<Response> {
-    let body = front.document(body).await?;
+    let body = on.front.document(body).await?;
     let policies = acl::read(&body, PERMISSIONS)?;
     let stored = match policies.is_empty() {
         true => String::new(),
         false => acl::write(&policies),
     };
-    let address = call.container(container);
-    let set = front
+    let set = on
+        .front
         .blobs
-        .set_container_access(&address, set.access, stored.into(), &set.conditions)
+        .set_container_access(&on.address, set.access, stored.into(), &set.conditions)
         .await;
     let record = set.map_err(refused)?;
     Ok(response::changed(Response::new(StatusCode::OK), record.modified()))
 }
 
-pub(crate) async fn delete(
-    front: &Front,
-    call: &Call,
-    container: &str,
-    conditions: &Conditions,
-) -> Result<Response> {
-    let protection = front.container_protection(&call.target.account).await?;
-    let address = call.container(container);
-    let deleted = front.blobs.delete_container(&address, conditions, protection).await;
+pub(crate) async fn delete(on: &OnContainer<'_>, conditions: &Conditions) -> Result<Response> {
+    let protection = on.front.container_protection(&on.call.target.account).await?;
+    let deleted = on.front.blobs.delete_container(&on.address, conditions, protection).await;
     deleted.map_err(refused)?;
     Ok(Response::new(StatusCode::ACCEPTED))
 }
 
 /// Brings a deleted container back, under the name that it had.
 pub(crate) async fn restore(
-    front: &Front,
-    call: &Call,
-    container: &str,
+    on: &OnContainer<'_>,
     name: &str,
     version: Option<String>,
 ) -> Result<Response> {
-    if name != container {
+    if name != on.address.container {
         return Err(bad_header("x-ms-deleted-container-name"));
     }
     let version = version.as_deref().and_then(etag::moment);
     let version = version.ok_or_else(|| bad_header("x-ms-deleted-container-version"))?;
-    let restored = front.blobs.restore_container(&call.container(container), version).await;
+    let restored = on.front.blobs.restore_container(&on.address, version).await;
     let record = restored.map_err(refused)?;
     Ok(response::changed(Response::new(StatusCode::CREATED), record.modified()))
 }

@@ -12,24 +12,19 @@ use crate::error::Code;
 use crate::error::{Common, Fault, Result, refused};
 use crate::options::Checksums;
 use crate::put::{guarded, new_blob, overwrite};
-use crate::request::{BlobPath, CopyBlob, Source};
-use crate::{Call, Front, response, source};
+use crate::request::{CopyBlob, Source};
+use crate::{Call, Front, OnBlob, response, source};
 
-pub(crate) async fn start(
-    front: &Front,
-    call: &Call,
-    path: &BlobPath,
-    copy: CopyBlob,
-) -> Result<Response> {
-    let id = front.new_id();
-    let Some(local) = source::local(front, call, &copy.source).await? else {
-        return from_there(front, call, path, copy, &id).await;
+pub(crate) async fn start(on: &OnBlob<'_>, copy: CopyBlob) -> Result<Response> {
+    let id = on.front.new_id();
+    let Some(local) = source::local(on.front, on.call, &copy.source).await? else {
+        return from_there(on, copy, &id).await;
     };
     let sums = match copy.sync && copy.source.checksums != Checksums::default() {
-        true => Some(sums_of(front, &local, &copy.source).await?),
+        true => Some(sums_of(on.front, &local, &copy.source).await?),
         false => None,
     };
-    let record = from_here(front, call, path, copy, local, sums.as_ref(), &id).await?;
+    let record = from_here(on, copy, local, sums.as_ref(), &id).await?;
     let state = record.copy.as_ref().map_or(CopyStatus::Success, |state| state.status);
     let answer = started(&record, &id, state);
     Ok(match sums {
@@ -68,9 +63,7 @@ fn started(record: &BlobRecord, id: &str, status: CopyStatus) -> Response {
 }
 
 async fn from_here(
-    front: &Front,
-    call: &Call,
-    path: &BlobPath,
+    on: &OnBlob<'_>,
     copy: CopyBlob,
     local: source::Local,
     sums: Option<&Sums>,
@@ -87,7 +80,7 @@ async fn from_here(
         key: copy.source.key,
         url: source::shown(&copy.source.url),
     };
-    let conditions = guarded(call, copy.blob.conditions.clone());
+    let conditions = guarded(on.call, copy.blob.conditions.clone());
     let metadata = copy.blob.metadata.clone();
     let options = CopyOptions {
         id: id.to_owned(),
@@ -95,16 +88,16 @@ async fn from_here(
         new: new_blob(copy.blob),
         metadata: (!metadata.is_empty()).then_some(metadata),
         with_headers: true,
-        key: call.key.clone(),
+        key: on.call.own.key.clone(),
         is_sealed: copy.seal.unwrap_or_default(),
     };
-    let protection = front.protection(&call.target.account).await?;
-    let (blobs, target) = (&front.blobs, call.blob(path));
+    let protection = on.front.protection(&on.call.target.account).await?;
+    let (blobs, target) = (&on.front.blobs, &on.address);
     let copied = match copy.sync {
-        true => blobs.copy(&source, &target, options, &conditions, protection).await,
-        false => blobs.start_copy(&source, &target, options, &conditions, protection).await,
+        true => blobs.copy(&source, target, options, &conditions, protection).await,
+        false => blobs.start_copy(&source, target, options, &conditions, protection).await,
     };
-    copied.map_err(|error| target_refused(call, refused(error)))
+    copied.map_err(|error| target_refused(on.call, refused(error)))
 }
 
 /// What the refusals of a write are of the target of a copy.
@@ -116,24 +109,16 @@ fn target_refused(call: &Call, fault: Fault) -> Fault {
     }
 }
 
-async fn from_there(
-    front: &Front,
-    call: &Call,
-    path: &BlobPath,
-    copy: CopyBlob,
-    id: &str,
-) -> Result<Response> {
-    let opened = Box::pin(source::open(front, call, &copy.source)).await?;
+async fn from_there(on: &OnBlob<'_>, copy: CopyBlob, id: &str) -> Result<Response> {
+    let opened = Box::pin(source::open(on.front, on.call, &copy.source)).await?;
     // What is read from another server is bytes, and becomes a block blob.
     if opened.kind().is_some_and(|kind| kind != "BlockBlob") {
         return Err(Fault::new(Code::InvalidSourceBlobType));
     }
-    let wants = source::Wants { most: front.limits.put_blob_bytes_max, md5: true };
-    let address = call.blob(path);
-    let received =
-        Box::pin(source::receive(front, call, &address, opened, &copy.source, wants)).await?;
+    let wants = source::Wants { most: on.front.limits.put_blob_bytes_max, md5: true };
+    let received = Box::pin(source::receive(on, opened, &copy.source, wants)).await?;
     let (content, origin) = received;
-    let conditions = guarded(call, copy.blob.conditions.clone());
+    let conditions = guarded(on.call, copy.blob.conditions.clone());
     let mut new = new_blob(copy.blob);
     new.headers = origin.headers;
     if new.metadata.is_empty() {
@@ -147,25 +132,22 @@ async fn from_there(
         status: CopyStatus::Success,
         done: content.length,
         total: content.length,
-        completed_ms: Some(call.received_ms),
+        completed_ms: Some(on.call.received_ms),
         description: None,
     };
-    let protection = front.protection(&call.target.account).await?;
-    let put =
-        front.blobs.put_copied_blob(&address, content, new, state, &conditions, protection).await;
-    let record = put.map_err(|error| target_refused(call, refused(error)))?;
+    let protection = on.front.protection(&on.call.target.account).await?;
+    let put = on
+        .front
+        .blobs
+        .put_copied_blob(&on.address, content, new, state, &conditions, protection)
+        .await;
+    let record = put.map_err(|error| target_refused(on.call, refused(error)))?;
     let answer = started(&record, id, CopyStatus::Success);
     Ok(if copy.sync { response::checksums(answer, md5, crc64) } else { answer })
 }
 
-pub(crate) async fn abort(
-    front: &Front,
-    call: &Call,
-    path: &BlobPath,
-    id: &str,
-    conditions: &Conditions,
-) -> Result<Response> {
+pub(crate) async fn abort(on: &OnBlob<'_>, id: &str, conditions: &Conditions) -> Result<Response> {
     let lease = conditions.lease_id.as_deref();
-    front.blobs.abort_copy(&call.blob(path), id, lease).await.map_err(refused)?;
+    on.front.blobs.abort_copy(&on.address, id, lease).await.map_err(refused)?;
     Ok(Response::new(StatusCode::NO_CONTENT))
 }

@@ -6,7 +6,7 @@ use lazuli_http::Method;
 use crate::error::Code;
 use crate::error::{Fault, Result, refused};
 use crate::request::Head;
-use crate::{Call, Front};
+use crate::{Call, Front, OnContainer};
 
 /// What can be done with paths.
 const ACTIONS: [&str; 8] = [
@@ -42,7 +42,8 @@ pub(crate) fn creates(head: Head<'_>) -> bool {
 pub(crate) async fn refuse(front: &Front, call: &Call, container: Option<&str>) -> Fault {
     let found: Result<()> = match container {
         Some(container) => {
-            let found = front.blobs.container(&call.container(container), None).await;
+            let on = OnContainer::new(front, call, container.to_owned());
+            let found = front.blobs.container(&on.address, None).await;
             found.map(|_| ()).map_err(refused)
         }
         None => Ok(()),

@@ -5,32 +5,26 @@ use lazuli_http::{Response, StatusCode};
 use lazuli_shapes::blob::{Conditions, Lease, LeaseAction};
 
 use crate::error::{Result, refused};
-use crate::request::BlobPath;
-use crate::{Call, Front, response};
+use crate::{Front, OnBlob, OnContainer, response};
 
 pub(crate) async fn blob(
-    front: &Front,
-    call: &Call,
-    path: &BlobPath,
+    on: &OnBlob<'_>,
     action: LeaseAction,
     conditions: &Conditions,
 ) -> Result<Response> {
-    let action = front.identified(action);
-    let done = front.blobs.lease(&call.blob(path), action.clone(), conditions).await;
+    let action = on.front.identified(action);
+    let done = on.front.blobs.lease(&on.address, action.clone(), conditions).await;
     let (record, left) = done.map_err(refused)?;
     Ok(answer(&action, record.changed, &record.lease, left))
 }
 
 pub(crate) async fn container(
-    front: &Front,
-    call: &Call,
-    container: &str,
+    on: &OnContainer<'_>,
     action: LeaseAction,
     conditions: &Conditions,
 ) -> Result<Response> {
-    let action = front.identified(action);
-    let address = call.container(container);
-    let done = front.blobs.lease_container(&address, action.clone(), conditions).await;
+    let action = on.front.identified(action);
+    let done = on.front.blobs.lease_container(&on.address, action.clone(), conditions).await;
     let (record, left) = done.map_err(refused)?;
     Ok(answer(&action, record.changed, &record.lease, left))
 }

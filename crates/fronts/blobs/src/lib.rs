@@ -34,7 +34,6 @@ mod source;
 mod tags;
 mod website;
 
-use std::ops::Deref;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -69,31 +68,41 @@ struct Front {
 }
 
 /// What operations need to know of the request beside their own arguments.
-#[derive(Clone)]
-struct Call {
-    shared: lazuli_azure::Call<ServiceGrant>,
+type Call = lazuli_azure::Call<ServiceGrant, Own>;
+
+#[derive(Clone, Debug, Default)]
+struct Own {
     /// The key that the client wants contents to be encrypted with.
     key: Option<CustomerKey>,
 }
 
-impl Deref for Call {
-    type Target = lazuli_azure::Call<ServiceGrant>;
+/// A call on one blob or container.
+struct On<'a, Address> {
+    front: &'a Front,
+    call: &'a Call,
+    address: Address,
+}
 
-    fn deref(&self) -> &Self::Target {
-        &self.shared
+type OnBlob<'a> = On<'a, BlobAddress>;
+type OnContainer<'a> = On<'a, ContainerAddress>;
+
+impl<'a> OnBlob<'a> {
+    fn new(front: &'a Front, call: &'a Call, path: BlobPath) -> Self {
+        let BlobPath { container, name } = path;
+        Self {
+            front,
+            call,
+            address: BlobAddress { account: call.account().into(), container, name },
+        }
     }
 }
 
-impl Call {
-    fn container(&self, container: &str) -> ContainerAddress {
-        ContainerAddress { account: self.account().to_owned(), container: container.to_owned() }
-    }
-
-    fn blob(&self, path: &BlobPath) -> BlobAddress {
-        BlobAddress {
-            account: self.account().to_owned(),
-            container: path.container.clone(),
-            name: path.name.clone(),
+impl<'a> OnContainer<'a> {
+    fn new(front: &'a Front, call: &'a Call, container: String) -> Self {
+        Self {
+            front,
+            call,
+            address: ContainerAddress { account: call.account().into(), container },
         }
     }
 }
@@ -106,7 +115,7 @@ impl StorageService for Front {
     type Operation = Operation;
     type Code = Code;
     type Grant = ServiceGrant;
-    type Call = Call;
+    type Own = Own;
     type Properties = BlobProperties;
 
     fn base(&self) -> &Base<BlobProperties> {
@@ -149,29 +158,11 @@ impl StorageService for Front {
         Operation::parse(Head::of(request, query), resource, &self.limits)
     }
 
-    fn name(operation: &Operation) -> &'static str {
-        operation.name()
-    }
-
-    fn writes(operation: &Operation) -> bool {
-        operation.writes()
-    }
-
-    async fn check(
-        &self,
-        call: &lazuli_azure::Call<ServiceGrant>,
-        operation: &Operation,
-    ) -> Result<()> {
+    async fn check(&self, call: &Call, operation: &Operation) -> Result<()> {
         access::check(self, &call.access, operation, call.account(), &call.version).await
     }
 
-    fn call(
-        &self,
-        shared: lazuli_azure::Call<ServiceGrant>,
-        operation: &Operation,
-        request: &Request,
-        query: &Query<'_>,
-    ) -> Result<Call> {
+    fn own(&self, operation: &Operation, request: &Request, query: &Query<'_>) -> Result<Own> {
         if operation.has_content() && request.body.length().is_none() {
             return Err(Fault::new(Common::MissingContentLengthHeader));
         }
@@ -179,7 +170,7 @@ impl StorageService for Front {
             Operation::Website(_) => None,
             _ => options::customer_key(Head::of(request, query), "x-ms-")?,
         };
-        Ok(Call { shared, key })
+        Ok(Own { key })
     }
 
     async fn dispatch(
@@ -198,10 +189,10 @@ impl StorageService for Front {
                 self.dispatch_service(call, operation, &mut request.body).await
             }
             Operation::Container(container, operation) => {
-                self.dispatch_container(call, &container, operation, &mut request.body).await
+                self.dispatch_container(call, container, operation, &mut request.body).await
             }
             Operation::Blob(path, operation) => {
-                self.dispatch_blob(call, &path, *operation, &mut request.body).await
+                self.dispatch_blob(call, path, *operation, &mut request.body).await
             }
         }
     }
@@ -245,40 +236,37 @@ impl Front {
     async fn dispatch_container(
         &self,
         call: &Call,
-        container: &str,
+        container: String,
         operation: ContainerOperation,
         body: &mut Body,
     ) -> Result<Response> {
+        let on = &OnContainer::new(self, call, container);
         match operation {
-            ContainerOperation::Create(new) => containers::create(self, call, container, new).await,
+            ContainerOperation::Create(new) => containers::create(on, new).await,
             ContainerOperation::Properties { conditions } => {
-                containers::properties(self, call, container, &conditions).await
+                containers::properties(on, &conditions).await
             }
             ContainerOperation::Metadata { conditions } => {
-                containers::metadata(self, call, container, &conditions).await
+                containers::metadata(on, &conditions).await
             }
             ContainerOperation::SetMetadata { metadata, conditions } => {
-                containers::set_metadata(self, call, container, metadata, &conditions).await
+                containers::set_metadata(on, metadata, &conditions).await
             }
-            ContainerOperation::Acl { conditions } => {
-                containers::acl(self, call, container, &conditions).await
-            }
-            ContainerOperation::SetAcl(set) => {
-                containers::set_acl(self, call, container, set, body).await
-            }
-            ContainerOperation::Delete { conditions } => {
-                containers::delete(self, call, container, &conditions).await
-            }
+            ContainerOperation::Acl { conditions } => containers::acl(on, &conditions).await,
+            ContainerOperation::SetAcl(set) => containers::set_acl(on, set, body).await,
+            ContainerOperation::Delete { conditions } => containers::delete(on, &conditions).await,
             ContainerOperation::Restore { name, version } => {
-                containers::restore(self, call, container, &name, version).await
+                containers::restore(on, &name, version).await
             }
             ContainerOperation::Lease { action, conditions } => {
-                leases::container(self, call, container, action, &conditions).await
+                leases::container(on, action, &conditions).await
             }
-            ContainerOperation::List(list) => list::run(self, call, container, list).await,
-            ContainerOperation::Find(find) => list::find(self, call, Some(container), find).await,
+            ContainerOperation::List(list) => list::run(on, list).await,
+            ContainerOperation::Find(find) => {
+                list::find(self, call, Some(&on.address.container), find).await
+            }
             ContainerOperation::Batch { boundary } => {
-                Box::pin(batch::run(self, call, Some(container), &boundary, body)).await
+                Box::pin(batch::run(self, call, Some(&on.address.container), &boundary, body)).await
             }
             ContainerOperation::Account => Ok(service::account()),
         }
@@ -287,68 +275,53 @@ impl Front {
     async fn dispatch_blob(
         &self,
         call: &Call,
-        path: &BlobPath,
+        path: BlobPath,
         operation: BlobOperation,
         body: &mut Body,
     ) -> Result<Response> {
+        let on = &OnBlob::new(self, call, path);
         use BlobOperation as Op;
         match operation {
-            Op::Put(put) => put::put(self, call, path, put, body).await,
-            Op::PutFromUrl(put) => Box::pin(put::put_from_url(self, call, path, put)).await,
-            Op::Get(get) => read::get(self, call, path, get).await,
-            Op::Properties { which, conditions } => {
-                read::properties(self, call, path, which, &conditions).await
-            }
-            Op::SetProperties(set) => properties::set(self, call, path, set).await,
-            Op::Metadata { which, conditions } => {
-                read::metadata(self, call, path, which, &conditions).await
-            }
+            Op::Put(put) => put::put(on, put, body).await,
+            Op::PutFromUrl(put) => Box::pin(put::put_from_url(on, put)).await,
+            Op::Get(get) => read::get(on, get).await,
+            Op::Properties { which, conditions } => read::properties(on, which, &conditions).await,
+            Op::SetProperties(set) => properties::set(on, set).await,
+            Op::Metadata { which, conditions } => read::metadata(on, which, &conditions).await,
             Op::SetMetadata { metadata, conditions } => {
-                properties::set_metadata(self, call, path, metadata, &conditions).await
+                properties::set_metadata(on, metadata, &conditions).await
             }
-            Op::Tags { which, conditions } => {
-                properties::tags(self, call, path, which, &conditions).await
-            }
+            Op::Tags { which, conditions } => properties::tags(on, which, &conditions).await,
             Op::SetTags { which, checksums, conditions } => {
-                properties::set_tags(self, call, path, which, checksums, &conditions, body).await
+                properties::set_tags(on, which, checksums, &conditions, body).await
             }
-            Op::Lease { action, conditions } => {
-                leases::blob(self, call, path, action, &conditions).await
-            }
-            Op::Delete(delete) => properties::delete(self, call, path, delete).await,
-            Op::Undelete => properties::undelete(self, call, path).await,
-            Op::SetTier(set) => properties::set_tier(self, call, path, set).await,
+            Op::Lease { action, conditions } => leases::blob(on, action, &conditions).await,
+            Op::Delete(delete) => properties::delete(on, delete).await,
+            Op::Undelete => properties::undelete(on).await,
+            Op::SetTier(set) => properties::set_tier(on, set).await,
             Op::SetExpiry { expiry, conditions } => {
-                properties::set_expiry(self, call, path, expiry, &conditions).await
+                properties::set_expiry(on, expiry, &conditions).await
             }
             Op::SetImmutability { which, policy, conditions } => {
-                properties::set_immutability(self, call, path, which, policy, &conditions).await
+                properties::set_immutability(on, which, policy, &conditions).await
             }
-            Op::DeleteImmutability { which } => {
-                properties::delete_immutability(self, call, path, which).await
-            }
-            Op::SetLegalHold { which, hold } => {
-                properties::set_hold(self, call, path, which, hold).await
-            }
+            Op::DeleteImmutability { which } => properties::delete_immutability(on, which).await,
+            Op::SetLegalHold { which, hold } => properties::set_hold(on, which, hold).await,
             Op::Snapshot { metadata, conditions } => {
-                properties::snapshot(self, call, path, metadata, &conditions).await
+                properties::snapshot(on, metadata, &conditions).await
             }
-            Op::PutBlock(put) => blocks::put(self, call, path, put, body).await,
-            Op::PutBlockList(put) => blocks::commit(self, call, path, put, body).await,
+            Op::PutBlock(put) => blocks::put(on, put, body).await,
+            Op::PutBlockList(put) => blocks::commit(on, put, body).await,
             Op::BlockList { which, kind, conditions } => {
-                blocks::list(self, call, path, which, kind, &conditions).await
+                blocks::list(on, which, kind, &conditions).await
             }
-            Op::WritePages(write) => pages::write(self, call, path, write, body).await,
-            Op::PageRanges(get) => pages::ranges(self, call, path, get).await,
-            Op::Append(append) => put::append(self, call, path, append, body).await,
-            Op::Seal { position, conditions } => {
-                put::seal(self, call, path, position, &conditions).await
-            }
+            Op::WritePages(write) => pages::write(on, write, body).await,
+            Op::PageRanges(get) => pages::ranges(on, get).await,
+            Op::Append(append) => put::append(on, append, body).await,
+            Op::Seal { position, conditions } => put::seal(on, position, &conditions).await,
             Op::Account => Ok(service::account()),
-            Op::Copy(copy) => Box::pin(copy::start(self, call, path, copy)).await,
-            Op::AbortCopy { id, conditions } => {
-                copy::abort(self, call, path, &id, &conditions).await
-            }
+            Op::Copy(copy) => Box::pin(copy::start(on, copy)).await,
+            Op::AbortCopy { id, conditions } => copy::abort(on, &id, &conditions).await,
             Op::Query | Op::IncrementalCopy => Err(Fault::new(Common::NotImplemented)),
         }
     }

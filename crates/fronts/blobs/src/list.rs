@@ -11,14 +11,9 @@ use lazuli_shapes::blob::{Include, ListOptions, Listed};
 use crate::error::{Result, refused};
 use crate::listing::Page;
 use crate::request::{BlobList, Find};
-use crate::{Call, Front, response};
+use crate::{Call, Front, OnContainer, response};
 
-pub(crate) async fn run(
-    front: &Front,
-    call: &Call,
-    container: &str,
-    list: BlobList,
-) -> Result<Response> {
+pub(crate) async fn run(on: &OnContainer<'_>, list: BlobList) -> Result<Response> {
     let options = ListOptions {
         prefix: list.prefix.clone(),
         from: list.from.clone(),
@@ -32,10 +27,10 @@ pub(crate) async fn run(
         },
         most: list.most,
     };
-    let address = call.container(container);
-    let listed = front.blobs.list(&address, &options, list.marker.as_ref()).await;
+    let listed = on.front.blobs.list(&on.address, &options, list.marker.as_ref()).await;
     let listed = listed.map_err(refused)?;
-    let mut page = Page::new(&call.target.base, Some(container), call.received_ms);
+    let mut page =
+        Page::new(&on.call.target.base, Some(&on.address.container), on.call.received_ms);
     page.asked(&list.prefix, list.sent_marker.as_deref(), list.asked);
     if let Some(delimiter) = &list.delimiter {
         page.element("Delimiter", delimiter);

@@ -8,26 +8,20 @@ use lazuli_shapes::blob::{PageRanges, ReadRange};
 use crate::error::Code;
 use crate::error::{Common, Fault, Result, refused};
 use crate::properties::sequenced;
-use crate::put::receive;
-use crate::request::{BlobPath, GetPages, PageWrite, bad_header};
-use crate::{Call, Front, list, response, source};
+use crate::put::content;
+use crate::request::{GetPages, PageWrite, bad_header};
+use crate::{OnBlob, list, response};
 
-pub(crate) async fn write(
-    front: &Front,
-    call: &Call,
-    path: &BlobPath,
-    write: PageWrite,
-    body: &mut Body,
-) -> Result<Response> {
-    let (address, (start, length)) = (call.blob(path), write.range);
-    let most = front.limits.page_write_bytes_max;
+pub(crate) async fn write(on: &OnBlob<'_>, write: PageWrite, body: &mut Body) -> Result<Response> {
+    let (start, length) = write.range;
+    let most = on.front.limits.page_write_bytes_max;
     if write.clear {
         if body.length() != Some(0) {
             return Err(bad_header("Content-Length"));
         }
         let range = start..start + length;
         let cleared =
-            front.blobs.clear_pages(&address, range, write.sequence, &write.conditions).await;
+            on.front.blobs.clear_pages(&on.address, range, write.sequence, &write.conditions).await;
         let record = cleared.map_err(refused)?;
         let answer = response::changed(Response::new(StatusCode::CREATED), record.modified());
         return Ok(sequenced(answer, &record));
@@ -35,43 +29,30 @@ pub(crate) async fn write(
     if length > most {
         return Err(Fault::new(Common::RequestBodyTooLarge).detail("MaxLimit", most.to_string()));
     }
-    let (content, checksums) = match &write.source {
-        None => {
-            if body.length() != Some(length) {
-                return Err(bad_header("Content-Length"));
-            }
-            let sums = write.checksums;
-            (receive(front, call, &address, body, most, sums, false).await?, sums)
-        }
-        Some(source) => {
-            let opened = Box::pin(source::open(front, call, source)).await?;
-            let wants = source::Wants { most, md5: false };
-            let received =
-                Box::pin(source::receive(front, call, &address, opened, source, wants)).await?;
-            if received.0.length != length {
-                return Err(Fault::new(Code::InvalidPageRange));
-            }
-            (received.0, source.checksums)
-        }
-    };
-    let (md5, crc64) = (content.md5.filter(|_| checksums.md5.is_some()), content.crc64);
-    let written =
-        front.blobs.put_pages(&address, start, content, write.sequence, &write.conditions).await;
+    if write.source.is_none() && body.length() != Some(length) {
+        return Err(bad_header("Content-Length"));
+    }
+    let source = write.source.as_ref();
+    let (content, md5, crc64) = content(on, body, source, write.checksums, most).await?;
+    if content.length != length {
+        return Err(Fault::new(Code::InvalidPageRange));
+    }
+    let written = on
+        .front
+        .blobs
+        .put_pages(&on.address, start, content, write.sequence, &write.conditions)
+        .await;
     let record = written.map_err(refused)?;
     let answer = response::written(StatusCode::CREATED, &record);
     Ok(response::checksums(sequenced(answer, &record), md5, crc64))
 }
 
-pub(crate) async fn ranges(
-    front: &Front,
-    call: &Call,
-    path: &BlobPath,
-    get: GetPages,
-) -> Result<Response> {
+pub(crate) async fn ranges(on: &OnBlob<'_>, get: GetPages) -> Result<Response> {
     let asked = get.range.map(|range| ReadRange { first: range.start, last: range.end });
-    let found = front
+    let found = on
+        .front
         .blobs
-        .page_ranges(&call.blob(path), get.which, asked, get.since, &get.conditions)
+        .page_ranges(&on.address, get.which, asked, get.since, &get.conditions)
         .await
         .map_err(refused)?;
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?><PageList>");

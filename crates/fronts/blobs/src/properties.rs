@@ -8,23 +8,18 @@ use lazuli_shapes::blob::{
 use crate::error::{Result, refused};
 use crate::etag::{date, moment_text};
 use crate::options::{Checksums, Pairs};
-use crate::request::{BlobPath, Delete, Expiry, SetProperties, SetTier, bad_parameter};
-use crate::{Call, Front, response, tags};
+use crate::request::{Delete, Expiry, SetProperties, SetTier, bad_parameter};
+use crate::{OnBlob, response, tags};
 
-pub(crate) async fn set(
-    front: &Front,
-    call: &Call,
-    path: &BlobPath,
-    set: SetProperties,
-) -> Result<Response> {
-    let (address, conditions) = (call.blob(path), &set.conditions);
-    let blobs = &front.blobs;
+pub(crate) async fn set(on: &OnBlob<'_>, set: SetProperties) -> Result<Response> {
+    let conditions = &set.conditions;
+    let blobs = &on.front.blobs;
     let record = match (set.headers, set.length, set.sequence) {
-        (Some(headers), None, None) => blobs.set_headers(&address, headers, conditions).await,
+        (Some(headers), None, None) => blobs.set_headers(&on.address, headers, conditions).await,
         // Only page blobs have the other two.
         (headers, length, sequence) => {
             let set = PageProperties { length, sequence, headers };
-            blobs.set_page_properties(&address, set, conditions).await
+            blobs.set_page_properties(&on.address, set, conditions).await
         }
     };
     let record = record.map_err(refused)?;
@@ -43,28 +38,23 @@ pub(crate) fn sequenced(answer: Response, record: &BlobRecord) -> Response {
 }
 
 pub(crate) async fn set_metadata(
-    front: &Front,
-    call: &Call,
-    path: &BlobPath,
+    on: &OnBlob<'_>,
     metadata: Pairs,
     conditions: &Conditions,
 ) -> Result<Response> {
-    let protection = front.protection(&call.target.account).await?;
-    let key = call.key.as_ref().map(|key| key.sha256);
-    let address = call.blob(path);
-    let set = front.blobs.set_metadata(&address, metadata, conditions, protection, key).await;
+    let protection = on.front.protection(&on.call.target.account).await?;
+    let key = on.call.own.key.as_ref().map(|key| key.sha256);
+    let set = on.front.blobs.set_metadata(&on.address, metadata, conditions, protection, key).await;
     Ok(response::written(StatusCode::OK, &set.map_err(refused)?))
 }
 
 pub(crate) async fn tags(
-    front: &Front,
-    call: &Call,
-    path: &BlobPath,
+    on: &OnBlob<'_>,
     which: Which,
     conditions: &Conditions,
 ) -> Result<Response> {
     let record =
-        front.blobs.properties(&call.blob(path), which, conditions, call.key.as_ref()).await;
+        on.front.blobs.properties(&on.address, which, conditions, on.call.own.key.as_ref()).await;
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?><Tags>");
     tags::write_set(&mut out, &record.map_err(refused)?.tags);
     out.push_str("</Tags>");
@@ -72,25 +62,21 @@ pub(crate) async fn tags(
 }
 
 pub(crate) async fn set_tags(
-    front: &Front,
-    call: &Call,
-    path: &BlobPath,
+    on: &OnBlob<'_>,
     which: Which,
     checksums: Checksums,
     conditions: &Conditions,
     body: &mut Body,
 ) -> Result<Response> {
-    let body = front.checked_document(body, checksums).await?;
-    let tags = tags::from_xml(&body, &front.limits)?;
-    let set = front.blobs.set_tags(&call.blob(path), which, tags, conditions).await;
+    let body = on.front.checked_document(body, checksums).await?;
+    let tags = tags::from_xml(&body, &on.front.limits)?;
+    let set = on.front.blobs.set_tags(&on.address, which, tags, conditions).await;
     set.map_err(refused)?;
     Ok(Response::new(StatusCode::NO_CONTENT))
 }
 
 pub(crate) async fn set_expiry(
-    front: &Front,
-    call: &Call,
-    path: &BlobPath,
+    on: &OnBlob<'_>,
     expiry: Expiry,
     conditions: &Conditions,
 ) -> Result<Response> {
@@ -102,20 +88,16 @@ pub(crate) async fn set_expiry(
             Expiry::At(ms) => Some(ms),
         })
     };
-    let set = front.blobs.set_expiry(&call.blob(path), at, conditions).await;
+    let set = on.front.blobs.set_expiry(&on.address, at, conditions).await;
     let record = set.map_err(refused)?;
     Ok(response::changed(Response::new(StatusCode::OK), record.modified()))
 }
 
 /// 202 says that it takes a while, which it does out of the archive.
-pub(crate) async fn set_tier(
-    front: &Front,
-    call: &Call,
-    path: &BlobPath,
-    set: SetTier,
-) -> Result<Response> {
-    let (address, urgent) = (call.blob(path), set.high_priority);
-    let done = front.blobs.set_tier(&address, set.which, set.tier, urgent, &set.conditions).await;
+pub(crate) async fn set_tier(on: &OnBlob<'_>, set: SetTier) -> Result<Response> {
+    let urgent = set.high_priority;
+    let done =
+        on.front.blobs.set_tier(&on.address, set.which, set.tier, urgent, &set.conditions).await;
     let record = done.map_err(refused)?;
     let is_on_its_way = record.tier.is_some_and(|chosen| chosen.rehydration.is_some());
     Ok(Response::new(if is_on_its_way { StatusCode::ACCEPTED } else { StatusCode::OK }))
@@ -123,31 +105,25 @@ pub(crate) async fn set_tier(
 
 /// A snapshot has the metadata of its blob, unless the request has some.
 pub(crate) async fn snapshot(
-    front: &Front,
-    call: &Call,
-    path: &BlobPath,
+    on: &OnBlob<'_>,
     metadata: Pairs,
     conditions: &Conditions,
 ) -> Result<Response> {
     let metadata = (!metadata.is_empty()).then_some(metadata);
-    let key = call.key.as_ref().map(|key| key.sha256);
-    let protection = front.protection(&call.target.account).await?;
-    let address = call.blob(path);
-    let made = front.blobs.snapshot(&address, metadata, conditions, key, protection).await;
+    let key = on.call.own.key.as_ref().map(|key| key.sha256);
+    let protection = on.front.protection(&on.call.target.account).await?;
+    let made = on.front.blobs.snapshot(&on.address, metadata, conditions, key, protection).await;
     let (time, record) = made.map_err(refused)?;
     Ok(response::written(StatusCode::CREATED, &record).with("x-ms-snapshot", moment_text(time)))
 }
 
 pub(crate) async fn set_immutability(
-    front: &Front,
-    call: &Call,
-    path: &BlobPath,
+    on: &OnBlob<'_>,
     which: Which,
     policy: Immutability,
     conditions: &Conditions,
 ) -> Result<Response> {
-    let address = call.blob(path);
-    let set = front.blobs.set_immutability(&address, which, Some(policy), conditions).await;
+    let set = on.front.blobs.set_immutability(&on.address, which, Some(policy), conditions).await;
     set.map_err(refused)?;
     Ok(Response::new(StatusCode::OK)
         .with("x-ms-immutability-policy-until-date", date(policy.until_ms))
@@ -157,49 +133,34 @@ pub(crate) async fn set_immutability(
         ))
 }
 
-pub(crate) async fn delete_immutability(
-    front: &Front,
-    call: &Call,
-    path: &BlobPath,
-    which: Which,
-) -> Result<Response> {
+pub(crate) async fn delete_immutability(on: &OnBlob<'_>, which: Which) -> Result<Response> {
     let none = Conditions::default();
-    let deleted = front.blobs.set_immutability(&call.blob(path), which, None, &none).await;
+    let deleted = on.front.blobs.set_immutability(&on.address, which, None, &none).await;
     deleted.map_err(refused)?;
     Ok(Response::new(StatusCode::OK))
 }
 
-pub(crate) async fn set_hold(
-    front: &Front,
-    call: &Call,
-    path: &BlobPath,
-    which: Which,
-    hold: bool,
-) -> Result<Response> {
-    front.blobs.set_legal_hold(&call.blob(path), which, hold).await.map_err(refused)?;
+pub(crate) async fn set_hold(on: &OnBlob<'_>, which: Which, hold: bool) -> Result<Response> {
+    on.front.blobs.set_legal_hold(&on.address, which, hold).await.map_err(refused)?;
     Ok(Response::new(StatusCode::OK).with("x-ms-legal-hold", hold.to_string()))
 }
 
-pub(crate) async fn delete(
-    front: &Front,
-    call: &Call,
-    path: &BlobPath,
-    delete: Delete,
-) -> Result<Response> {
-    let properties = front.properties(&call.target.account).await?;
+pub(crate) async fn delete(on: &OnBlob<'_>, delete: Delete) -> Result<Response> {
+    let properties = on.front.properties(&on.call.target.account).await?;
     if delete.permanent && !properties.retention.allow_permanent {
         return Err(bad_parameter("deletetype", "permanent"));
     }
     let protection = properties.protection();
     let options = DeleteOptions { snapshots: delete.snapshots, permanent: delete.permanent };
-    let (address, conditions) = (call.blob(path), &delete.conditions);
-    let deleted = front.blobs.delete(&address, delete.which, options, conditions, protection).await;
+    let conditions = &delete.conditions;
+    let deleted =
+        on.front.blobs.delete(&on.address, delete.which, options, conditions, protection).await;
     let outcome = deleted.map_err(refused)?;
     let permanent = if outcome.permanent { "true" } else { "false" };
     Ok(Response::new(StatusCode::ACCEPTED).with("x-ms-delete-type-permanent", permanent))
 }
 
-pub(crate) async fn undelete(front: &Front, call: &Call, path: &BlobPath) -> Result<Response> {
-    front.blobs.undelete(&call.blob(path)).await.map_err(refused)?;
+pub(crate) async fn undelete(on: &OnBlob<'_>) -> Result<Response> {
+    on.front.blobs.undelete(&on.address).await.map_err(refused)?;
     Ok(Response::new(StatusCode::OK))
 }

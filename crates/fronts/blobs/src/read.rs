@@ -12,18 +12,17 @@ use md5::{Digest as _, Md5};
 use crate::error::Code;
 use crate::error::{Result, refused};
 use crate::etag::moment_text;
-use crate::request::{BlobPath, Get, RangeDigest, bad_header};
-use crate::{Call, Front, response};
+use crate::request::{Get, RangeDigest, bad_header};
+use crate::{Call, OnBlob, response};
 
-pub(crate) async fn get(front: &Front, call: &Call, path: &BlobPath, get: Get) -> Result<Response> {
+pub(crate) async fn get(on: &OnBlob<'_>, get: Get) -> Result<Response> {
     let range = get.range.map(|range| ReadRange { first: range.start, last: range.end });
-    let (which, key) = (get.which, call.key.as_ref());
-    let read = front.blobs.read(&call.blob(path), which, range, &get.conditions, key).await;
+    let (which, key) = (get.which, on.call.own.key.as_ref());
+    let read = on.front.blobs.read(&on.address, which, range, &get.conditions, key).await;
     let read = match read.map_err(refused) {
         Ok(read) => read,
         Err(fault) if fault.code == Code::InvalidRange => {
-            let address = call.blob(path);
-            let known = front.blobs.properties(&address, which, &get.conditions, key);
+            let known = on.front.blobs.properties(&on.address, which, &get.conditions, key);
             let length = Box::pin(known).await.map_err(refused)?.length();
             return Err(fault.header("content-range", format!("bytes */{length}")));
         }
@@ -34,7 +33,7 @@ pub(crate) async fn get(front: &Front, call: &Call, path: &BlobPath, get: Get) -
         Some(_) => StatusCode::PARTIAL_CONTENT,
         None => StatusCode::OK,
     };
-    let mut answer = described(call, Response::new(status), &record, which);
+    let mut answer = described(on.call, Response::new(status), &record, which);
     answer = response::content_headers(answer, &record);
     let md5 = record.headers.content_md5.map(|md5| STANDARD.encode(md5));
     match (get.range, md5) {
@@ -49,12 +48,12 @@ pub(crate) async fn get(front: &Front, call: &Call, path: &BlobPath, get: Get) -
         (None, Some(md5)) => answer = answer.with("content-md5", md5),
         (None, None) => {}
     }
-    answer = signed_headers(call, answer);
+    answer = signed_headers(on.call, answer);
     let Some(digest) = get.digest else {
         answer.body = stream(read.reader, length).await?;
         return Ok(answer);
     };
-    if length > front.limits.range_digest_bytes_max {
+    if length > on.front.limits.range_digest_bytes_max {
         return Err(bad_header("x-ms-range-get-content-md5"));
     }
     let bytes = collect(read.reader, length).await?;
@@ -127,36 +126,32 @@ fn signed_headers(call: &Call, mut answer: Response) -> Response {
 }
 
 pub(crate) async fn properties(
-    front: &Front,
-    call: &Call,
-    path: &BlobPath,
+    on: &OnBlob<'_>,
     which: Which,
     conditions: &Conditions,
 ) -> Result<Response> {
-    let key = call.key.as_ref();
-    let record = front.blobs.properties(&call.blob(path), which, conditions, key).await;
+    let key = on.call.own.key.as_ref();
+    let record = on.front.blobs.properties(&on.address, which, conditions, key).await;
     let record = record.map_err(refused)?;
-    let answer = described(call, Response::new(StatusCode::OK), &record, which);
+    let answer = described(on.call, Response::new(StatusCode::OK), &record, which);
     let answer = response::content_headers(answer, &record);
     let answer = match record.headers.content_md5 {
         Some(md5) => answer.with("content-md5", STANDARD.encode(md5)),
         None => answer,
     };
-    let answer = response::tiered(answer, &record, call.received_ms);
+    let answer = response::tiered(answer, &record, on.call.received_ms);
     // The length of what is not sent.
     let answer = answer.with("content-length", record.length().to_string());
-    Ok(signed_headers(call, answer))
+    Ok(signed_headers(on.call, answer))
 }
 
 pub(crate) async fn metadata(
-    front: &Front,
-    call: &Call,
-    path: &BlobPath,
+    on: &OnBlob<'_>,
     which: Which,
     conditions: &Conditions,
 ) -> Result<Response> {
-    let key = call.key.as_ref();
-    let record = front.blobs.properties(&call.blob(path), which, conditions, key).await;
+    let key = on.call.own.key.as_ref();
+    let record = on.front.blobs.properties(&on.address, which, conditions, key).await;
     let record = record.map_err(refused)?;
     let answer = response::changed(Response::new(StatusCode::OK), record.modified());
     Ok(response::metadata(answer, &record.metadata))

@@ -21,7 +21,7 @@ use crate::error::Code;
 use crate::error::{Common, Fault, Result, refused};
 use crate::options::{METADATA, Pairs, which};
 use crate::request::{BlobOperation, BlobPath, Get, Head, Operation, Source, bad_header};
-use crate::{Call, Front, access};
+use crate::{Call, Front, OnBlob, access};
 
 /// A source whose bytes can be read.
 pub(crate) enum Opened {
@@ -259,9 +259,7 @@ fn metadata(headers: &HeaderMap) -> Pairs {
 
 /// Takes the bytes of a source in for a blob, and checks them against what the request says of them.
 pub(crate) async fn receive(
-    front: &Front,
-    call: &Call,
-    address: &BlobAddress,
+    on: &OnBlob<'_>,
     opened: Opened,
     source: &Source,
     wants: Wants,
@@ -276,8 +274,8 @@ pub(crate) async fn receive(
         );
     }
     let md5 = wants.md5 || source.checksums.md5.is_some();
-    let options = UploadOptions { md5, key: call.key.clone() };
-    let mut upload = front.blobs.upload(address, &options).await.map_err(refused)?;
+    let options = UploadOptions { md5, key: on.call.own.key.clone() };
+    let mut upload = on.front.blobs.upload(&on.address, &options).await.map_err(refused)?;
     let origin = match opened {
         Opened::Here(mut read) => {
             while let Some(piece) = read.reader.next().await.map_err(refused)? {

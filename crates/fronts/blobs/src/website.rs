@@ -14,7 +14,7 @@ use crate::error::{Common, Fault, Result};
 use crate::range::ByteRange;
 use crate::request::{BlobPath, Get};
 use crate::service::Website;
-use crate::{Call, Front, read};
+use crate::{Call, Front, OnBlob, read};
 
 /// The label behind the account in the host of a website.
 const LABEL: &str = "web";
@@ -89,7 +89,7 @@ async fn page(
     let path = BlobPath { container: WEB.to_owned(), name: name.to_owned() };
     let conditions = Conditions::default();
     let get = Get { which: Which::Current, range, digest: None, conditions };
-    read::get(front, call, &path, get).await
+    read::get(&OnBlob::new(front, call, path), get).await
 }
 
 #[cfg(test)]

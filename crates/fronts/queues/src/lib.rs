@@ -16,10 +16,10 @@ mod request;
 mod response;
 mod throttle;
 
-use std::ops::Deref;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use lazuli_azure::Operation as _;
 use lazuli_azure::acl::StoredPolicy;
 use lazuli_azure::auth::access::{Service, Signature};
 use lazuli_azure::auth::bearer::Tokens;
@@ -52,15 +52,7 @@ struct Front {
 }
 
 /// What operations need to know of the request beside their own arguments.
-struct Call(lazuli_azure::Call<ServiceGrant>);
-
-impl Deref for Call {
-    type Target = lazuli_azure::Call<ServiceGrant>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.0
-    }
-}
+type Call = lazuli_azure::Call<ServiceGrant>;
 
 impl StorageService for Front {
     const SERVICE: Service = Service::QUEUE;
@@ -70,7 +62,7 @@ impl StorageService for Front {
     type Operation = Operation;
     type Code = Code;
     type Grant = ServiceGrant;
-    type Call = Call;
+    type Own = ();
     type Properties = Properties;
 
     fn base(&self) -> &Base<Properties> {
@@ -101,34 +93,12 @@ impl StorageService for Front {
         Operation::parse(&request.method, &request.headers, resource, query, &self.limits)
     }
 
-    fn name(operation: &Operation) -> &'static str {
-        operation.name()
-    }
-
-    fn writes(operation: &Operation) -> bool {
-        operation.writes()
-    }
-
-    async fn check(
-        &self,
-        call: &lazuli_azure::Call<ServiceGrant>,
-        operation: &Operation,
-    ) -> Result<()> {
-        match operation.need() {
+    async fn check(&self, call: &Call, operation: &Operation) -> Result<()> {
+        match operation.row().need {
             Some(need) => call.access.check(need, operation.granted_types()).map_err(Fault::new),
             // The operation itself checks that the request has a token.
             None => Ok(()),
         }
-    }
-
-    fn call(
-        &self,
-        shared: lazuli_azure::Call<ServiceGrant>,
-        _: &Operation,
-        _: &Request,
-        _: &Query<'_>,
-    ) -> Result<Call> {
-        Ok(Call(shared))
     }
 
     async fn dispatch(

@@ -1,5 +1,6 @@
 //! From the head of a request to one of the service's operations: a closed enum that `lib.rs` matches on.
 
+use lazuli_azure::Row;
 use lazuli_azure::auth::access::Need;
 use lazuli_azure::storage;
 use lazuli_azure::storage_error::CommonCode;
@@ -87,51 +88,6 @@ impl Operation {
         }
     }
 
-    /// As `operations.toml` and the metrics call it.
-    pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Self::ListQueues(_) => "ListQueues",
-            Self::GetServiceProperties => "GetServiceProperties",
-            Self::SetServiceProperties => "SetServiceProperties",
-            Self::GetServiceStats => "GetServiceStats",
-            Self::GetUserDelegationKey => "GetUserDelegationKey",
-            Self::Preflight => "Preflight",
-            Self::CreateQueue { .. } => "CreateQueue",
-            Self::DeleteQueue { .. } => "DeleteQueue",
-            Self::GetQueueMetadata { .. } => "GetQueueMetadata",
-            Self::SetQueueMetadata { .. } => "SetQueueMetadata",
-            Self::GetQueueAcl { .. } => "GetQueueAcl",
-            Self::SetQueueAcl { .. } => "SetQueueAcl",
-            Self::PutMessage { .. } => "PutMessage",
-            Self::GetMessages { .. } => "GetMessages",
-            Self::PeekMessages { .. } => "PeekMessages",
-            Self::ClearMessages { .. } => "ClearMessages",
-            Self::UpdateMessage { .. } => "UpdateMessage",
-            Self::DeleteMessage { .. } => "DeleteMessage",
-        }
-    }
-
-    /// What a shared access signature must grant for it, as `operations.toml` says too. None means a token.
-    pub(crate) fn need(&self) -> Option<Need> {
-        Some(match self {
-            Self::GetUserDelegationKey => return None,
-            Self::Preflight => Need::Any('s', ""),
-            Self::ListQueues(_) => Need::All('s', "l"),
-            Self::GetServiceProperties | Self::GetServiceStats => Need::All('s', "r"),
-            Self::SetServiceProperties => Need::All('s', "w"),
-            Self::CreateQueue { .. } => Need::Any('c', "cw"),
-            Self::DeleteQueue { .. } => Need::All('c', "d"),
-            Self::GetQueueMetadata { .. } => Need::All('c', "r"),
-            Self::SetQueueMetadata { .. } => Need::All('c', "w"),
-            Self::GetQueueAcl { .. } | Self::SetQueueAcl { .. } => Need::Key,
-            Self::PutMessage { .. } => Need::All('o', "a"),
-            Self::GetMessages { .. } | Self::DeleteMessage { .. } => Need::All('o', "p"),
-            Self::PeekMessages { .. } => Need::All('o', "r"),
-            Self::ClearMessages { .. } => Need::All('o', "d"),
-            Self::UpdateMessage { .. } => Need::All('o', "u"),
-        })
-    }
-
     /// The queue whose rate of messages the operation counts towards.
     pub(crate) fn throttled_queue(&self) -> Option<&str> {
         match self {
@@ -152,28 +108,34 @@ impl Operation {
             _ => "",
         }
     }
+}
 
-    /// Whether it changes something, which the secondary endpoint refuses.
-    pub(crate) fn writes(&self) -> bool {
+impl lazuli_azure::Operation for Operation {
+    /// None means a token.
+    type Need = Option<Need>;
+
+    fn row(&self) -> Row<Option<Need>> {
+        let read = |name, need| Row::read(name, Some(need));
+        let write = |name, need| Row::write(name, Some(need));
         match self {
-            Self::ListQueues(_)
-            | Self::GetServiceProperties
-            | Self::GetServiceStats
-            | Self::GetUserDelegationKey
-            | Self::Preflight
-            | Self::GetQueueMetadata { .. }
-            | Self::GetQueueAcl { .. }
-            | Self::PeekMessages { .. } => false,
-            Self::SetServiceProperties
-            | Self::CreateQueue { .. }
-            | Self::DeleteQueue { .. }
-            | Self::SetQueueMetadata { .. }
-            | Self::SetQueueAcl { .. }
-            | Self::PutMessage { .. }
-            | Self::GetMessages { .. }
-            | Self::ClearMessages { .. }
-            | Self::UpdateMessage { .. }
-            | Self::DeleteMessage { .. } => true,
+            Self::ListQueues(_) => read("ListQueues", Need::All('s', "l")),
+            Self::GetServiceProperties => read("GetServiceProperties", Need::All('s', "r")),
+            Self::SetServiceProperties => write("SetServiceProperties", Need::All('s', "w")),
+            Self::GetServiceStats => read("GetServiceStats", Need::All('s', "r")),
+            Self::GetUserDelegationKey => Row::read("GetUserDelegationKey", None),
+            Self::Preflight => read("Preflight", Need::Any('s', "")),
+            Self::CreateQueue { .. } => write("CreateQueue", Need::Any('c', "cw")),
+            Self::DeleteQueue { .. } => write("DeleteQueue", Need::All('c', "d")),
+            Self::GetQueueMetadata { .. } => read("GetQueueMetadata", Need::All('c', "r")),
+            Self::SetQueueMetadata { .. } => write("SetQueueMetadata", Need::All('c', "w")),
+            Self::GetQueueAcl { .. } => read("GetQueueAcl", Need::Key),
+            Self::SetQueueAcl { .. } => write("SetQueueAcl", Need::Key),
+            Self::PutMessage { .. } => write("PutMessage", Need::All('o', "a")),
+            Self::GetMessages { .. } => write("GetMessages", Need::All('o', "p")),
+            Self::PeekMessages { .. } => read("PeekMessages", Need::All('o', "r")),
+            Self::ClearMessages { .. } => write("ClearMessages", Need::All('o', "d")),
+            Self::UpdateMessage { .. } => write("UpdateMessage", Need::All('o', "u")),
+            Self::DeleteMessage { .. } => write("DeleteMessage", Need::All('o', "p")),
         }
     }
 }

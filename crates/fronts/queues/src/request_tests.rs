@@ -1,5 +1,6 @@
 //! Which operation a head means, and what its parameters may be.
 
+use lazuli_azure::Operation as _;
 use lazuli_http::{HeaderName, HeaderValue};
 
 use super::*;
@@ -37,14 +38,14 @@ fn operations_toml_names_every_operation() {
         let path = path.replace("{id}", ID).replace("{receipt}", RECEIPT);
         let (path, query) = path.split_once('?').unwrap_or((&path, ""));
         let parsed = parse(text("method"), path, query, &[]).unwrap();
-        assert_eq!(parsed.name(), text("name"));
-        let needed = match parsed.need() {
+        assert_eq!(parsed.row().name, text("name"));
+        let needed = match parsed.row().need {
             None => "token",
             Some(Need::Key) => "key",
             Some(Need::Any(_, "")) => "none",
             Some(Need::Any(_, letters) | Need::All(_, letters)) => letters,
         };
-        assert_eq!(needed, text("permission"), "{}", parsed.name());
+        assert_eq!(needed, text("permission"), "{}", parsed.row().name);
         assert_eq!(text("status"), "done");
     }
 }
@@ -117,7 +118,7 @@ fn counts_and_times_of_receiving_have_bounds() {
 #[test]
 fn a_message_is_settled_by_name_and_receipt() {
     let path = format!("orders/messages/{ID}");
-    let delete = |query: &str| parse("DELETE", &path, query, &[]).map(|parsed| parsed.name());
+    let delete = |query: &str| parse("DELETE", &path, query, &[]).map(|parsed| parsed.row().name);
     assert_eq!(delete(&format!("popreceipt={RECEIPT}")), Ok("DeleteMessage"));
     let missing = Code::Common(CommonCode::MissingRequiredQueryParameter);
     assert_eq!(delete(""), Err(missing));

@@ -1,5 +1,6 @@
 //! What a shared access signature for a table grants: operations on that table, on a range of its entities.
 
+use lazuli_azure::Operation as _;
 use lazuli_azure::auth::access::Access;
 use lazuli_azure::auth::table_sas::{EntityRange, TableGrant};
 use lazuli_azure::odata::Value;
@@ -13,7 +14,7 @@ use crate::request::{EntityWrite, Operation};
 /// Refuses an operation that is not granted. Keys that stand in a body are checked by `check_key`.
 pub(crate) fn check(access: &Access<TableGrant>, operation: &Operation) -> Result<()> {
     // A signature for a table is for the entities in it.
-    access.check(operation.need(), "o").map_err(Fault::new)?;
+    access.check(operation.row().need, "o").map_err(Fault::new)?;
     let table = match operation {
         Operation::GetEntity { key, .. } => &key.table,
         Operation::QueryEntities { table, .. } => table,

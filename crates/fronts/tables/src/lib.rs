@@ -22,7 +22,6 @@ mod tables;
 mod token;
 mod transaction;
 
-use std::ops::Deref;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -67,20 +66,13 @@ struct Front {
 }
 
 /// What operations need to know of the request beside their own arguments.
-#[derive(Clone)]
-struct Call {
-    shared: lazuli_azure::Call<TableGrant>,
+type Call = lazuli_azure::Call<TableGrant, Own>;
+
+#[derive(Clone, Debug, Default)]
+struct Own {
     wishes: Wishes,
     /// The number of a request inside a batch; its response has the same.
     content_id: Option<HeaderValue>,
-}
-
-impl Deref for Call {
-    type Target = lazuli_azure::Call<TableGrant>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.shared
-    }
 }
 
 impl StorageService for Front {
@@ -90,7 +82,7 @@ impl StorageService for Front {
     type Operation = Operation;
     type Code = Code;
     type Grant = TableGrant;
-    type Call = Call;
+    type Own = Own;
     type Properties = Properties;
 
     fn base(&self) -> &Base<Properties> {
@@ -120,34 +112,16 @@ impl StorageService for Front {
         Operation::parse(Head::of(request), resource, query, &self.limits)
     }
 
-    fn name(operation: &Operation) -> &'static str {
-        operation.name()
-    }
-
-    fn writes(operation: &Operation) -> bool {
-        operation.writes()
-    }
-
-    async fn check(
-        &self,
-        call: &lazuli_azure::Call<TableGrant>,
-        operation: &Operation,
-    ) -> Result<()> {
+    async fn check(&self, call: &Call, operation: &Operation) -> Result<()> {
         access::check(&call.access, operation)
     }
 
-    fn call(
-        &self,
-        shared: lazuli_azure::Call<TableGrant>,
-        operation: &Operation,
-        request: &Request,
-        query: &Query<'_>,
-    ) -> Result<Call> {
+    fn own(&self, operation: &Operation, request: &Request, query: &Query<'_>) -> Result<Own> {
         let wishes = match operation.is_json() {
             true => Wishes::of(Head::of(request), query)?,
-            false => Wishes::NONE,
+            false => Wishes::default(),
         };
-        Ok(Call { shared, wishes, content_id: None })
+        Ok(Own { wishes, content_id: None })
     }
 
     async fn dispatch(

@@ -1,5 +1,6 @@
 //! From the head of a request to one of the service's operations: a closed enum that `lib.rs` matches on.
 
+use lazuli_azure::Row;
 use lazuli_azure::auth::access::Need;
 use lazuli_azure::odata::Metadata;
 use lazuli_engine::MapKind;
@@ -88,8 +89,8 @@ pub(crate) struct EntityQuery {
     pub(crate) after: Option<(String, String)>,
 }
 
-/// How an answer should look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How an answer should look. An operation that does not answer with JSON has the default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wishes {
     pub(crate) metadata: Metadata,
     /// What `Prefer` says of the content of an answer, if it says anything.
@@ -97,9 +98,6 @@ pub(crate) struct Wishes {
 }
 
 impl Wishes {
-    /// Those of an operation that does not answer with JSON.
-    pub(crate) const NONE: Self = Self { metadata: Metadata::Minimal, content: None };
-
     pub(crate) fn of(head: Head<'_>, query: &Query<'_>) -> Result<Self> {
         let accept = head.accept(query).unwrap_or("*/*");
         let content = match head.header("prefer").map(str::trim) {
@@ -161,43 +159,6 @@ impl Operation {
         }
     }
 
-    /// As `operations.toml` and the metrics call it.
-    pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Self::QueryTables(_) => "QueryTables",
-            Self::CreateTable { .. } => "CreateTable",
-            Self::GetTable { .. } => "GetTable",
-            Self::DeleteTable { .. } => "DeleteTable",
-            Self::GetTableAcl { .. } => "GetTableAcl",
-            Self::SetTableAcl { .. } => "SetTableAcl",
-            Self::GetServiceProperties => "GetServiceProperties",
-            Self::SetServiceProperties => "SetServiceProperties",
-            Self::GetServiceStats => "GetServiceStats",
-            Self::Preflight => "Preflight",
-            Self::GetEntity { .. } => "GetEntity",
-            Self::QueryEntities { .. } => "QueryEntities",
-            Self::WriteEntity(write) => write.name(),
-            Self::EntityGroupTransaction { .. } => "EntityGroupTransaction",
-        }
-    }
-
-    /// What a shared access signature must grant for it, as `operations.toml` says too.
-    pub(crate) fn need(&self) -> Need {
-        match self {
-            Self::GetTableAcl { .. } | Self::SetTableAcl { .. } => Need::Key,
-            Self::Preflight => Need::Any('s', ""),
-            Self::GetServiceProperties | Self::GetServiceStats => Need::All('s', "r"),
-            Self::SetServiceProperties => Need::All('s', "w"),
-            Self::QueryTables(_) | Self::GetTable { .. } => Need::All('c', "l"),
-            Self::CreateTable { .. } => Need::Any('c', "cw"),
-            Self::DeleteTable { .. } => Need::All('c', "d"),
-            Self::GetEntity { .. } | Self::QueryEntities { .. } => Need::All('o', "r"),
-            Self::WriteEntity(write) => write.need(),
-            // Each change in it needs what it needs by itself.
-            Self::EntityGroupTransaction { .. } => Need::Any('o', "raud"),
-        }
-    }
-
     /// Whether it answers in JSON, of which the client must say that it takes it. A batch is `multipart/mixed` whatever
     /// the client asks for, and each of its parts asks for itself; the rest is XML.
     pub(crate) fn is_json(&self) -> bool {
@@ -212,51 +173,45 @@ impl Operation {
                 | Self::EntityGroupTransaction { .. }
         )
     }
+}
 
-    /// Whether it changes something, which the secondary endpoint refuses.
-    pub(crate) fn writes(&self) -> bool {
+impl lazuli_azure::Operation for Operation {
+    type Need = Need;
+
+    fn row(&self) -> Row<Need> {
         match self {
-            Self::QueryTables(_)
-            | Self::GetTable { .. }
-            | Self::GetTableAcl { .. }
-            | Self::GetServiceProperties
-            | Self::GetServiceStats
-            | Self::Preflight
-            | Self::GetEntity { .. }
-            | Self::QueryEntities { .. } => false,
-            Self::CreateTable { .. }
-            | Self::DeleteTable { .. }
-            | Self::SetTableAcl { .. }
-            | Self::SetServiceProperties
-            | Self::WriteEntity(_)
-            | Self::EntityGroupTransaction { .. } => true,
+            Self::QueryTables(_) => Row::read("QueryTables", Need::All('c', "l")),
+            Self::CreateTable { .. } => Row::write("CreateTable", Need::Any('c', "cw")),
+            Self::GetTable { .. } => Row::read("GetTable", Need::All('c', "l")),
+            Self::DeleteTable { .. } => Row::write("DeleteTable", Need::All('c', "d")),
+            Self::GetTableAcl { .. } => Row::read("GetTableAcl", Need::Key),
+            Self::SetTableAcl { .. } => Row::write("SetTableAcl", Need::Key),
+            Self::GetServiceProperties => Row::read("GetServiceProperties", Need::All('s', "r")),
+            Self::SetServiceProperties => Row::write("SetServiceProperties", Need::All('s', "w")),
+            Self::GetServiceStats => Row::read("GetServiceStats", Need::All('s', "r")),
+            Self::Preflight => Row::read("Preflight", Need::Any('s', "")),
+            Self::GetEntity { .. } => Row::read("GetEntity", Need::All('o', "r")),
+            Self::QueryEntities { .. } => Row::read("QueryEntities", Need::All('o', "r")),
+            Self::WriteEntity(write) => write.row(),
+            // Each change in it needs what it needs by itself.
+            Self::EntityGroupTransaction { .. } => {
+                Row::write("EntityGroupTransaction", Need::Any('o', "raud"))
+            }
         }
     }
 }
 
 impl EntityWrite {
-    fn need(&self) -> Need {
-        match self {
-            Self::Insert { .. } => Need::All('o', "a"),
-            Self::Replace { if_match: Some(_), .. } | Self::Merge { if_match: Some(_), .. } => {
-                Need::All('o', "u")
-            }
-            Self::Replace { if_match: None, .. } | Self::Merge { if_match: None, .. } => {
-                Need::All('o', "au")
-            }
-            Self::Delete { .. } => Need::All('o', "d"),
-        }
-    }
-
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Insert { .. } => "InsertEntity",
-            Self::Replace { if_match: Some(_), .. } => "UpdateEntity",
-            Self::Replace { if_match: None, .. } => "InsertOrReplaceEntity",
-            Self::Merge { if_match: Some(_), .. } => "MergeEntity",
-            Self::Merge { if_match: None, .. } => "InsertOrMergeEntity",
-            Self::Delete { .. } => "DeleteEntity",
-        }
+    fn row(&self) -> Row<Need> {
+        let (name, permissions) = match self {
+            Self::Insert { .. } => ("InsertEntity", "a"),
+            Self::Replace { if_match: Some(_), .. } => ("UpdateEntity", "u"),
+            Self::Replace { if_match: None, .. } => ("InsertOrReplaceEntity", "au"),
+            Self::Merge { if_match: Some(_), .. } => ("MergeEntity", "u"),
+            Self::Merge { if_match: None, .. } => ("InsertOrMergeEntity", "au"),
+            Self::Delete { .. } => ("DeleteEntity", "d"),
+        };
+        Row::write(name, Need::All('o', permissions))
     }
 }
 
@@ -363,6 +318,8 @@ fn select(query: &Query<'_>) -> Result<Option<Vec<String>>> {
 mod tests {
     use lazuli_http::HeaderValue;
 
+    use lazuli_azure::Operation as _;
+
     use super::*;
 
     /// Each row's method and path are those of the operation it names, in the order of the enum.
@@ -386,13 +343,13 @@ mod tests {
             let resource = Resource::parse(path).unwrap();
             let query = Query::parse(query).unwrap();
             let parsed = Operation::parse(head, resource, &query, &Limits::default()).unwrap();
-            assert_eq!(parsed.name(), text("name"));
-            let needed = match parsed.need() {
+            assert_eq!(parsed.row().name, text("name"));
+            let needed = match parsed.row().need {
                 Need::Key => "key",
                 Need::Any(_, "") => "none",
                 Need::Any(_, letters) | Need::All(_, letters) => letters,
             };
-            assert_eq!(needed, text("permission"), "{}", parsed.name());
+            assert_eq!(needed, text("permission"), "{}", parsed.row().name);
         }
     }
 }

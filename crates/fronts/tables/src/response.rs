@@ -19,7 +19,7 @@ use crate::etag::{etag, stamp, timestamp, write_etag_json};
 /// An answer with JSON in it.
 pub(crate) fn json(status: StatusCode, call: &Call, body: Vec<u8>) -> Response {
     Response::new(status)
-        .with("content-type", call.wishes.metadata.content_type())
+        .with("content-type", call.own.wishes.metadata.content_type())
         .with("cache-control", "no-cache")
         .with_body(body)
 }
@@ -36,7 +36,7 @@ pub(crate) fn created(
     body: impl FnOnce() -> Result<Vec<u8>>,
 ) -> Result<Response> {
     let location = [&call.target.base, "/", link].concat();
-    let response = match call.wishes.content {
+    let response = match call.own.wishes.content {
         Some(false) => Response::new(StatusCode::NO_CONTENT)
             .with("preference-applied", "return-no-content")
             .with("dataserviceid", &location),
@@ -78,7 +78,7 @@ pub(crate) fn end_list(mut out: Vec<u8>) -> Vec<u8> {
 
 /// Writes where the types of an answer are described, with a comma behind it.
 pub(crate) fn write_context(out: &mut Vec<u8>, call: &Call, set: &str) {
-    if call.wishes.metadata != Metadata::None {
+    if call.own.wishes.metadata != Metadata::None {
         let context = format!("{}/$metadata#{set}", call.target.base);
         write_text_property(out, "odata.metadata", &context);
         out.push(b',');
@@ -99,7 +99,7 @@ pub(crate) fn write_table(out: &mut Vec<u8>, call: &Call, name: &str) {
 }
 
 fn write_table_members(out: &mut Vec<u8>, call: &Call, name: &str) {
-    if call.wishes.metadata == Metadata::Full {
+    if call.own.wishes.metadata == Metadata::Full {
         let link = table_link(name);
         write_links(out, call, "Tables", &link, None);
     }
@@ -218,7 +218,7 @@ impl<'a> EntityWriter<'a> {
     }
 
     fn write_members(&mut self, out: &mut Vec<u8>, record: &Record) -> Result<()> {
-        if self.call.wishes.metadata == Metadata::Full {
+        if self.call.own.wishes.metadata == Metadata::Full {
             let link = entity_link(self.table, &record.partition_key, &record.row_key);
             write_links(out, self.call, self.table, &link, Some(&etag(record.version)));
         }
@@ -245,7 +245,7 @@ impl<'a> EntityWriter<'a> {
     }
 
     fn frame_of(&self, record: &Record) -> Frame {
-        let level = self.call.wishes.metadata;
+        let level = self.call.own.wishes.metadata;
         let (mut before, mut behind) = (Vec::new(), Vec::new());
         if level == Metadata::Minimal {
             before.extend_from_slice(b"\"odata.etag\":");
@@ -288,7 +288,7 @@ impl<'a> EntityWriter<'a> {
                 if name.json.is_empty() || name.stored != stored {
                     name.set(stored)?;
                 }
-                write_property(out, &name.json, &value, self.call.wishes.metadata)?;
+                write_property(out, &name.json, &value, self.call.own.wishes.metadata)?;
                 place += 1;
             }
         }

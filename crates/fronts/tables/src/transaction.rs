@@ -17,7 +17,7 @@ use crate::error::{Code, Common, Fault, Result};
 use crate::limits::Limits;
 use crate::request::{Head, Operation, Wishes};
 use crate::tables::container;
-use crate::{Call, Front, access, query};
+use crate::{Call, Front, Own, access, query};
 
 /// What an answer that brings nothing along takes, by and large.
 const ANSWER_BYTES: usize = 512;
@@ -70,7 +70,7 @@ async fn change_set(
         .map_err(|error| entities::refused(&error).at(error.position().unwrap_or(0)))?;
     let answers = changes.into_iter().map(|(call, change)| {
         let response = change.answer(&call, version)?;
-        Ok(numbered(response, call.content_id))
+        Ok(numbered(response, call.own.content_id))
     });
     answers.collect()
 }
@@ -137,7 +137,7 @@ async fn read(front: &Front, call: &Call, part: &Part<'_>) -> Result<Response> {
         _ => Err(Fault::new(Common::InvalidInput)
             .say("A batch holds one change set, or a single query of entities.")),
     };
-    Ok(numbered(response?, call.content_id))
+    Ok(numbered(response?, call.own.content_id))
 }
 
 /// What one part asks for: read as if it had been sent by itself, to the same account.
@@ -154,7 +154,7 @@ fn operation<'a>(
     access::check(&call.access, &operation)?;
     let wishes = Wishes::of(head, &query)?;
     let content_id = request.headers.get(CONTENT_ID).cloned();
-    let call = Call { shared: call.shared.clone(), wishes, content_id };
+    let call = Call { own: Own { wishes, content_id }, ..call.clone() };
     Ok((call, operation, request.body))
 }
 

@@ -27,7 +27,7 @@ struct Held {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct KnownMessage {
     id: Option<MessageId>,
     expires_ms: Option<u64>,
     /// Whether the put was answered; otherwise the message may not exist.
@@ -52,12 +52,12 @@ struct Taken {
 }
 
 /// The position of a message in the order.
-type Place = (u64, MessageId);
+type QueueOrder = (u64, MessageId);
 
 /// The state of one queue.
 #[derive(Debug, Default)]
 pub struct History {
-    messages: BTreeMap<Tag, Known>,
+    messages: BTreeMap<Tag, KnownMessage>,
     taken: Vec<Taken>,
     /// Settlements that were refused because of a stale receipt.
     refused: Vec<(Tag, Receipt)>,
@@ -162,13 +162,13 @@ impl History {
 
     /// Messages that must not be seen again, because their deletion was answered.
     pub fn deleted(&self) -> BTreeSet<Tag> {
-        let is_deleted = |known: &Known| known.deleted.is_some();
+        let is_deleted = |known: &KnownMessage| known.deleted.is_some();
         self.messages.iter().filter(|(_, known)| is_deleted(known)).map(|(tag, _)| *tag).collect()
     }
 
     /// A message that must still be in the queue, at a time that is later than any server's clock.
     pub fn missing(&self, latest_ms: u64) -> Option<Tag> {
-        let is_missing = |known: &Known| {
+        let is_missing = |known: &KnownMessage| {
             known.is_put
                 && known.deleted.is_none()
                 && !known.may_be_deleted
@@ -196,7 +196,7 @@ impl History {
 
     /// Messages come in the order of visibility, and no earlier one is skipped.
     fn check_order(&self, taken: &Taken) -> Found {
-        let places: Vec<Option<Place>> =
+        let places: Vec<Option<QueueOrder>> =
             taken.tags.iter().map(|tag| self.messages[tag].place_before(taken.version)).collect();
         let mut last = None;
         for (tag, place) in taken.tags.iter().zip(&places) {
@@ -220,7 +220,7 @@ impl History {
     }
 }
 
-impl Known {
+impl KnownMessage {
     fn note(&mut self, tag: Tag, delivery: &Delivery, at_ms: u64) -> Found {
         let Delivery { message, hold } = delivery;
         ensure!(self.id.is_none_or(|id| id == message.id), "message {tag} is there twice");
@@ -259,20 +259,20 @@ impl Known {
     }
 
     /// Its position between two known writes, if there was certainly none between them.
-    fn stood(&self, one: &Held, next: &Held) -> Option<Place> {
+    fn stood(&self, one: &Held, next: &Held) -> Option<QueueOrder> {
         let is_certain = !one.is_in_doubt && next.dequeues <= one.dequeues + 1;
         is_certain.then_some((one.visible_ms, self.id?))
     }
 
     /// Its position before the write that gave it out.
-    fn place_before(&self, version: Lsn) -> Option<Place> {
+    fn place_before(&self, version: Lsn) -> Option<QueueOrder> {
         let next = self.held.get(&version)?;
         let (_, one) = self.held.range(..version).next_back()?;
         self.stood(one, next)
     }
 
     /// Its position during a write of another message.
-    fn place_around(&self, version: Lsn) -> Option<Place> {
+    fn place_around(&self, version: Lsn) -> Option<QueueOrder> {
         if self.held.contains_key(&version) {
             return None;
         }

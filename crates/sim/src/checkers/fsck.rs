@@ -13,7 +13,7 @@ use lazuli_shardmap::reconcile::Report;
 use lazuli_shardmap::{Container, ContainerId, Garbage, Partition, ShardId};
 use lazuli_store::{KeyRange, Result as StoreResult};
 
-use crate::client::{Client, Request};
+use crate::client::Client;
 use crate::cluster::Cluster;
 use crate::disk::Disk;
 use crate::ensure;
@@ -67,10 +67,9 @@ async fn read_books(engine: Arc<Engine>) -> StoreResult<Books> {
 
 /// Checks everything. Nothing may be running.
 pub async fn check(cluster: &Cluster) -> Found {
-    let request = || -> Request<Books> {
-        Box::new(|engine| Box::pin(async move { read_books(engine).await }))
-    };
-    let books = Client::outside(cluster).ask_surely("fsck", request).await?;
+    let books = Client::outside(cluster)
+        .ask_surely("fsck", || |engine| async move { read_books(engine).await })
+        .await?;
     ensure!(books.report.is_clean(), "the reconciler is left with {:?}", books.report);
     ensure!(books.garbage.is_empty(), "never cleaned: {:?}", books.garbage);
     for (shard, location, held) in &books.local {

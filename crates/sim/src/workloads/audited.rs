@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use lazuli_engine::{ItemKey, Transaction, Tx};
-use lazuli_env::BoxFuture;
 use lazuli_store::Result as StoreResult;
 
-use super::{Client, Workload};
+use super::{Built, Client, Workload};
 use crate::answer::Answer;
 use crate::cluster::{Cluster, Table};
-use crate::model::{Model, State};
+use crate::lock;
+use crate::model::{Contents, Model};
 use crate::scenario::Found;
 
 /// Shardlets and rows of each client.
@@ -49,7 +49,7 @@ fn name(shardlet: i64, row: &[u8]) -> Bytes {
 }
 
 impl Audited {
-    pub async fn setup(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
+    pub async fn setup(cluster: &Cluster) -> Built {
         let clients = cluster.settings.clients;
         let table = cluster.create_table("audited", 0..clients as i64 * SHARDLETS).await?;
         let models = Mutex::new(vec![Some(Model::default()); clients as usize]);
@@ -84,7 +84,7 @@ impl Audited {
     /// Reads all keys of the client, by a scan over all clients' keys or one by one.
     async fn audit(&self, client: &Client, model: &mut Model) -> Found {
         let first = client.number as i64 * SHARDLETS;
-        let mut found = State::new();
+        let mut found = Contents::new();
         if client.random.chance(300) {
             for (shardlet, row, item) in client.scan_surely(&self.table).await? {
                 if (first..first + SHARDLETS).contains(&shardlet) {
@@ -104,24 +104,33 @@ impl Audited {
         model.audit(&found)
     }
 
-    async fn live(&self, client: &Client, model: &mut Model) -> Found {
+    fn models(&self) -> std::sync::MutexGuard<'_, Vec<Option<Model>>> {
+        lock(&self.models)
+    }
+}
+
+impl Workload for Audited {
+    fn client(client: Client) -> Client {
+        client.patient()
+    }
+
+    async fn live(&self, client: &Client) -> Found {
+        let at = client.number as usize;
+        let mut model = self.models()[at].take().unwrap_or_default();
         for round in 0..client.rounds() {
-            self.write(client, model, round).await?;
+            self.write(client, &mut model, round).await?;
             if client.random.chance(100) {
-                self.audit(client, model).await?;
+                self.audit(client, &mut model).await?;
             }
             client.think().await;
         }
+        self.models()[at] = Some(model);
         Ok(())
     }
 
-    fn models(&self) -> std::sync::MutexGuard<'_, Vec<Option<Model>>> {
-        self.models.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
     /// One scan over everything must find the union of all models.
-    async fn check_all(&self, client: &Client) -> Found {
-        let mut found = State::new();
+    async fn check(&self, client: &Client) -> Found {
+        let mut found = Contents::new();
         for (shardlet, row, item) in client.scan_surely(&self.table).await? {
             found.insert(name(shardlet, &row), item.payload);
         }
@@ -132,22 +141,5 @@ impl Audited {
             together.wrote(&writes, &Answer::Done(()));
         }
         together.audit(&found)
-    }
-}
-
-impl Workload for Audited {
-    fn start(self: Arc<Self>, client: Client) -> BoxFuture<'static, Found> {
-        Box::pin(async move {
-            let client = client.patient();
-            let at = client.number as usize;
-            let mut model = self.models()[at].take().unwrap_or_default();
-            let found = self.live(&client, &mut model).await;
-            self.models()[at] = Some(model);
-            found
-        })
-    }
-
-    fn check<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Found> {
-        Box::pin(self.check_all(client))
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use lazuli_engine::{BlockId, Engine, KeySchema, KeyType, MapKind};
-use lazuli_env::{BoxFuture, Random};
+use lazuli_env::Random;
 use lazuli_shapes::blob::{
     Blobs, Conditions, ContainerAddress, NewBlobContainer, Protection, Which,
 };
@@ -20,11 +20,12 @@ use lazuli_store::{Error, KeyRange, Kind, Result as StoreResult};
 use super::blob_requests::{
     LOG, append, content, copy, delete, put, put_blocks, read, snapshot, tags_of,
 };
-use super::{Client, Workload};
+use super::{Built, Client, Workload};
 use crate::answer::Answer;
 use crate::client::{Asked, Request};
 use crate::cluster::{Cluster, Table};
 use crate::ensure;
+use crate::lock;
 use crate::scenario::Found;
 
 const CONTAINER: &str = "blobs/sim";
@@ -55,7 +56,7 @@ fn own_name(client: &Client) -> String {
 }
 
 impl BlobFiles {
-    pub async fn setup(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
+    pub async fn setup(cluster: &Cluster) -> Built {
         let client = Client::outside(cluster).of_first_process();
         let own = vec![[None].into(); cluster.settings.clients as usize];
         let workload = Self {
@@ -94,7 +95,7 @@ impl BlobFiles {
     {
         let (shape, files) = (self.shape.clone(), self.files.clone());
         Box::new(move |engine| {
-            let mut held = shape.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut held = lock(&shape);
             let is_same = |(known, _): &Shape| {
                 known.upgrade().is_some_and(|known| Arc::ptr_eq(&known, &engine))
             };
@@ -140,7 +141,7 @@ impl BlobFiles {
     }
 
     fn own(&self) -> MutexGuard<'_, Vec<Possible>> {
-        self.own.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.own)
     }
 
     /// Puts something into the client's own blob, or deletes it.
@@ -231,9 +232,26 @@ impl BlobFiles {
             Answer::Done(()) | Answer::Unknown => Ok(()),
         }
     }
+}
+
+impl Workload for BlobFiles {
+    /// What is being read is known to one process, and so is the one that collects. A client that waits for its answers
+    /// knows what its own blob holds.
+    fn client(client: Client) -> Client {
+        client.of_first_process().patient()
+    }
+
+    async fn round(&self, client: &Client, round: u64) -> Found {
+        let tag = client.number << 16 | round;
+        match client.random.below(3) {
+            0 => self.change_own(client, tag).await,
+            1 => self.look_at_own(client).await,
+            _ => self.use_shared(client, tag).await,
+        }
+    }
 
     /// Every file that a row names exists, and in the end none is left.
-    async fn check_all(&self, client: &Client) -> Found {
+    async fn check(&self, client: &Client) -> Found {
         let client = &client.clone().of_first_process();
         let generation = self.files.reopen().generation();
         let sweep = move |blobs: Blobs| async move {
@@ -284,29 +302,5 @@ impl BlobFiles {
             ensure!(rows == 0, "{rows} rows are left in {space:?}");
         }
         Ok(())
-    }
-}
-
-impl Workload for BlobFiles {
-    fn start(self: Arc<Self>, client: Client) -> BoxFuture<'static, Found> {
-        Box::pin(async move {
-            // What is being read is known to one process, and so is the one that collects. A client that waits for its
-            // answers knows what its own blob holds.
-            let client = client.of_first_process().patient();
-            for round in 0..client.rounds() {
-                let tag = client.number << 16 | round;
-                match client.random.below(3) {
-                    0 => self.change_own(&client, tag).await?,
-                    1 => self.look_at_own(&client).await?,
-                    _ => self.use_shared(&client, tag).await?,
-                }
-                client.think().await;
-            }
-            Ok(())
-        })
-    }
-
-    fn check<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Found> {
-        Box::pin(self.check_all(client))
     }
 }

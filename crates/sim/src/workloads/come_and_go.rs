@@ -8,16 +8,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use lazuli_engine::{ItemKey, Transaction, Tx};
-use lazuli_env::BoxFuture;
 use lazuli_shardmap::catalog::Entry;
 use lazuli_shardmap::manager::{Known, NewPartition};
 use lazuli_shardmap::{ContainerId, MapReason, PartitionState};
 use lazuli_store::{Kind, Result as StoreResult};
 
 use super::map_changes::entries;
-use super::{Client, Workload};
+use super::{Built, Client, Workload};
 use crate::answer::Answer;
-use crate::client::Request;
 use crate::cluster::{Cluster, Table};
 use crate::ensure;
 use crate::scenario::Found;
@@ -53,7 +51,7 @@ impl Transaction for Fill {
 }
 
 impl ComeAndGo {
-    pub async fn setup(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
+    pub async fn setup(cluster: &Cluster) -> Built {
         ensure!(cluster.settings.clients as usize <= NAMES.len(), "more clients than names");
         Ok(Arc::new(Self))
     }
@@ -69,12 +67,12 @@ async fn come(client: &Client, table: &Table, at: i64) -> Found {
     let deadline = client.cluster.world.now() + ADD_MAX;
     loop {
         let route = route.clone();
-        let add: Request<_> = Box::new(move |engine| {
-            Box::pin(async move {
+        match client
+            .ask("add a partition", move |engine| async move {
                 engine.manager().add_partition(id, NewPartition::point(route, None)).await
             })
-        });
-        match client.ask("add a partition", add).await? {
+            .await?
+        {
             Answer::Done(_) => break,
             Answer::Refused(error) if error.is(MapReason::PointMapped) => break,
             Answer::Refused(error) => return Err(format!("a partition was refused: {error}")),
@@ -98,9 +96,7 @@ async fn come(client: &Client, table: &Table, at: i64) -> Found {
 
 /// If the server never runs long enough to clean up, a client must ask for it.
 async fn clean_by_hand(client: &Client) -> Found {
-    let clean: Request<usize> =
-        Box::new(|engine| Box::pin(async move { engine.delete_garbage().await }));
-    client.ask("delete garbage", clean).await?;
+    client.ask("delete garbage", |engine| async move { engine.delete_garbage().await }).await?;
     client.cluster.world.sleep(PAUSE).await;
     Ok(())
 }
@@ -112,22 +108,25 @@ async fn go(client: &Client, table: &Table) -> Found {
             return Ok(());
         };
         let known = Known::from(&partition);
-        let step: Request<()> = match partition.state {
-            PartitionState::Offline => Box::new(move |engine| {
-                Box::pin(async move { engine.manager().delete_partition(known).await })
-            }),
-            PartitionState::Online | PartitionState::ReadOnly => Box::new(move |engine| {
-                Box::pin(async move {
-                    engine.manager().set_state(known, PartitionState::Offline).await.map(|_| ())
-                })
-            }),
+        match partition.state {
+            PartitionState::Offline => {
+                let delete = client.ask("take away", move |engine| async move {
+                    engine.manager().delete_partition(known).await
+                });
+                delete.await?;
+            }
+            PartitionState::Online | PartitionState::ReadOnly => {
+                let offline = client.ask("take away", move |engine| async move {
+                    engine.manager().set_state(known, PartitionState::Offline).await
+                });
+                offline.await?;
+            }
             // Its move ends first.
             PartitionState::Sending | PartitionState::Fenced => {
                 client.cluster.world.sleep(PAUSE).await;
                 continue;
             }
-        };
-        client.ask("take away", step).await?;
+        }
         client.think().await;
     }
 }
@@ -135,13 +134,13 @@ async fn go(client: &Client, table: &Table) -> Found {
 /// Deletes the table. Its name is free at once.
 async fn delete(client: &Client, id: ContainerId) -> Found {
     loop {
-        let request: Request<()> = Box::new(move |engine| {
-            Box::pin(async move {
+        match client
+            .ask("delete a table", move |engine| async move {
                 let version = engine.manager().catalog().container(id).await?.version;
                 engine.manager().delete_container(id, version).await
             })
-        });
-        match client.ask("delete a table", request).await? {
+            .await?
+        {
             Answer::Done(()) => return Ok(()),
             Answer::Refused(error) if error.kind() == Kind::NotFound => return Ok(()),
             Answer::Refused(_) | Answer::Unknown => client.cluster.world.sleep(PAUSE).await,
@@ -150,28 +149,25 @@ async fn delete(client: &Client, id: ContainerId) -> Found {
 }
 
 impl Workload for ComeAndGo {
-    fn start(self: Arc<Self>, client: Client) -> BoxFuture<'static, Found> {
-        Box::pin(async move {
-            let client = client.patient();
-            let name = NAMES[client.number as usize];
-            let mut table = Table::create_list(&client, name).await?;
-            for _ in 0..client.rounds().min(ROUNDS_MAX) {
-                let at = client.random.between(0, 1) as i64;
-                come(&client, &table, at).await?;
-                if client.random.chance(300) {
-                    delete(&client, table.id).await?;
-                    table = Table::create_list(&client, name).await?;
-                } else {
-                    go(&client, &table).await?;
-                }
-                client.think().await;
-            }
-            delete(&client, table.id).await
-        })
+    fn client(client: Client) -> Client {
+        client.patient()
     }
 
-    fn check<'a>(&'a self, _: &'a Client) -> BoxFuture<'a, Found> {
+    async fn live(&self, client: &Client) -> Found {
+        let name = NAMES[client.number as usize];
+        let mut table = Table::create_list(client, name).await?;
+        for _ in 0..client.rounds().min(ROUNDS_MAX) {
+            let at = client.random.between(0, 1) as i64;
+            come(client, &table, at).await?;
+            if client.random.chance(300) {
+                delete(client, table.id).await?;
+                table = Table::create_list(client, name).await?;
+            } else {
+                go(client, &table).await?;
+            }
+            client.think().await;
+        }
         // The check of every key shows whether anything is left on the disks.
-        Box::pin(std::future::ready(Ok(())))
+        delete(client, table.id).await
     }
 }

@@ -6,18 +6,16 @@
 use std::sync::{Arc, Mutex};
 
 use bytes::{Buf, Bytes};
-use lazuli_engine::changes::ChangePage;
 use lazuli_engine::{Lsn, MoveOptions, Transaction, Tx};
-use lazuli_env::BoxFuture;
 use lazuli_shardmap::Partition;
 use lazuli_store::{PageLimit, Result as StoreResult};
 
 use super::map_changes::{end_moves, entries, shards};
-use super::{Client, Workload};
+use super::{Built, Client, Workload};
 use crate::answer::Answer;
-use crate::client::Request;
 use crate::cluster::{Cluster, Table};
 use crate::ensure;
+use crate::lock;
 use crate::scenario::Found;
 
 /// Shardlets of each client.
@@ -26,7 +24,7 @@ const ROW: &[u8] = b"row";
 
 /// A client's state of one of its shardlets.
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct KnownShardlet {
     /// The last value, none before the first write.
     value: Option<u64>,
     writes: u64,
@@ -39,7 +37,7 @@ struct Known {
 pub struct Drains {
     table: Table,
     /// By client.
-    known: Mutex<Vec<Vec<Known>>>,
+    known: Mutex<Vec<Vec<KnownShardlet>>>,
 }
 
 struct Overwrite(lazuli_engine::ItemKey, u64);
@@ -53,15 +51,15 @@ impl Transaction for Overwrite {
 }
 
 impl Drains {
-    pub async fn setup(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
+    pub async fn setup(cluster: &Cluster) -> Built {
         let clients = cluster.settings.clients;
         let table = cluster.create_table_with_feed("drains", 0..clients as i64 * SHARDLETS).await?;
-        let known = vec![vec![Known::default(); SHARDLETS as usize]; clients as usize];
+        let known = vec![vec![KnownShardlet::default(); SHARDLETS as usize]; clients as usize];
         Ok(Arc::new(Self { table, known: Mutex::new(known) }))
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, Vec<Vec<Known>>> {
-        self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn known(&self) -> std::sync::MutexGuard<'_, Vec<Vec<KnownShardlet>>> {
+        lock(&self.known)
     }
 
     async fn value(&self, client: &Client, at: i64) -> Result<Option<u64>, String> {
@@ -69,7 +67,13 @@ impl Drains {
         Ok(item.map(|mut item| item.payload.get_u64()))
     }
 
-    async fn write(&self, client: &Client, at: i64, known: &mut Known, value: u64) -> Found {
+    async fn write(
+        &self,
+        client: &Client,
+        at: i64,
+        known: &mut KnownShardlet,
+        value: u64,
+    ) -> Found {
         let put = Overwrite(self.table.key(at, ROW), value);
         let is_made = match client.write(&self.table, at, put).await? {
             Answer::Done(()) => true,
@@ -89,17 +93,15 @@ impl Drains {
     }
 
     /// Reads the feed of a shardlet to its end, which must contain every write.
-    async fn follow(&self, client: &Client, at: i64, known: &mut Known) -> Found {
+    async fn follow(&self, client: &Client, at: i64, known: &mut KnownShardlet) -> Found {
         let (id, route) = (self.table.id, self.table.route(at));
         let limit = PageLimit::items(client.random.between(1, 20) as usize);
         loop {
-            let request = || -> Request<ChangePage> {
+            let page = client.ask_surely("feed", || {
                 let (route, after) = (route.clone(), known.position.clone());
-                Box::new(move |engine| {
-                    Box::pin(async move { engine.changes(id, &route, &after, limit).await })
-                })
-            };
-            let page = client.ask_surely("feed", request).await?;
+                move |engine| async move { engine.changes(id, &route, &after, limit).await }
+            });
+            let page = page.await?;
             for change in page.changes.iter().filter(|it| it.key.route() == &route[..]) {
                 ensure!(change.lsn > known.last, "the feed of shardlet {at} went back");
                 known.last = change.lsn;
@@ -110,18 +112,18 @@ impl Drains {
                 break;
             }
         }
-        let Known { writes, seen, .. } = known;
+        let KnownShardlet { writes, seen, .. } = known;
         ensure!(writes == seen, "shardlet {at}: {writes} writes were made, {seen} were seen");
         Ok(())
     }
 
-    async fn check_value(&self, client: &Client, at: i64, known: &Known) -> Found {
+    async fn check_value(&self, client: &Client, at: i64, known: &KnownShardlet) -> Found {
         let (found, expected) = (self.value(client, at).await?, known.value);
         ensure!(found == expected, "shardlet {at} is {found:?}, answered was {expected:?}");
         Ok(())
     }
 
-    async fn live(&self, client: &Client, known: &mut [Known]) -> Found {
+    async fn drain(&self, client: &Client, known: &mut [KnownShardlet]) -> Found {
         let first = client.number as i64 * SHARDLETS;
         for round in 0..client.rounds() * 2 {
             let nth = client.random.index(known.len());
@@ -136,16 +138,6 @@ impl Drains {
         }
         end_moves(client).await
     }
-
-    async fn check_all(&self, client: &Client) -> Found {
-        end_moves(client).await?;
-        let mut all = self.known().clone();
-        for (at, known) in (0..).zip(all.iter_mut().flatten()) {
-            self.check_value(client, at, known).await?;
-            self.follow(client, at, known).await?;
-        }
-        Ok(())
-    }
 }
 
 /// Begins to move every partition of the table that is on one shard, each to any other.
@@ -156,28 +148,34 @@ async fn drain(client: &Client, table: &Table) -> Found {
     let leaving = entries.into_iter().map(|entry| entry.partition);
     for Partition { id, .. } in leaving.filter(|partition| partition.shard == source) {
         let target = *client.random.pick(&shards);
-        let request: Request<_> = Box::new(move |engine| {
-            let options = MoveOptions::default();
-            Box::pin(async move { engine.move_partition(id, target, options).await })
+        let drain = client.ask("drain", move |engine| async move {
+            engine.move_partition(id, target, MoveOptions::default()).await
         });
-        client.ask("drain", request).await?;
+        drain.await?;
     }
     Ok(())
 }
 
 impl Workload for Drains {
-    fn start(self: Arc<Self>, client: Client) -> BoxFuture<'static, Found> {
-        Box::pin(async move {
-            let client = client.patient();
-            let at = client.number as usize;
-            let mut known = std::mem::take(&mut self.known()[at]);
-            let found = self.live(&client, &mut known).await;
-            self.known()[at] = known;
-            found
-        })
+    fn client(client: Client) -> Client {
+        client.patient()
     }
 
-    fn check<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Found> {
-        Box::pin(self.check_all(client))
+    async fn live(&self, client: &Client) -> Found {
+        let at = client.number as usize;
+        let mut known = std::mem::take(&mut self.known()[at]);
+        let found = self.drain(client, &mut known).await;
+        self.known()[at] = known;
+        found
+    }
+
+    async fn check(&self, client: &Client) -> Found {
+        end_moves(client).await?;
+        let mut all = self.known().clone();
+        for (at, known) in (0..).zip(all.iter_mut().flatten()) {
+            self.check_value(client, at, known).await?;
+            self.follow(client, at, known).await?;
+        }
+        Ok(())
     }
 }

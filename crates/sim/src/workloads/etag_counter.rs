@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use lazuli_engine::{Condition, ItemKey, Lsn, Transaction, Tx};
-use lazuli_env::BoxFuture;
 use lazuli_store::Result as StoreResult;
 
-use super::{Client, Workload};
+use super::{Built, Client, Workload};
 use crate::answer::Answer;
 use crate::cluster::{Cluster, Table};
 use crate::ensure;
+use crate::lock;
 use crate::scenario::Found;
 
 const COUNTERS: i64 = 4;
@@ -48,14 +48,14 @@ impl Transaction for Increment {
 }
 
 impl EtagCounter {
-    pub async fn setup(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
+    pub async fn setup(cluster: &Cluster) -> Built {
         let table = cluster.create_table("etag_counter", 0..COUNTERS).await?;
         let tallies = Mutex::new(vec![Tally::default(); COUNTERS as usize]);
         Ok(Arc::new(Self { table, tallies }))
     }
 
     fn tallies(&self) -> std::sync::MutexGuard<'_, Vec<Tally>> {
-        self.tallies.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.tallies)
     }
 
     async fn increment(&self, client: &Client, counter: i64) -> Found {
@@ -86,8 +86,19 @@ impl EtagCounter {
         }
         Ok(())
     }
+}
 
-    async fn check_all(&self, client: &Client) -> Found {
+fn number(payload: &[u8]) -> u64 {
+    payload.try_into().map_or(0, u64::from_be_bytes)
+}
+
+impl Workload for EtagCounter {
+    async fn round(&self, client: &Client, _: u64) -> Found {
+        let counter = client.random.between(0, COUNTERS as u64 - 1) as i64;
+        self.increment(client, counter).await
+    }
+
+    async fn check(&self, client: &Client) -> Found {
         for counter in 0..COUNTERS {
             let found = client.get_surely(&self.table, counter, b"").await?;
             let value = found.map_or(0, |item| number(&item.payload));
@@ -98,26 +109,5 @@ impl EtagCounter {
             );
         }
         Ok(())
-    }
-}
-
-fn number(payload: &[u8]) -> u64 {
-    payload.try_into().map_or(0, u64::from_be_bytes)
-}
-
-impl Workload for EtagCounter {
-    fn start(self: Arc<Self>, client: Client) -> BoxFuture<'static, Found> {
-        Box::pin(async move {
-            for _ in 0..client.rounds() {
-                let counter = client.random.between(0, COUNTERS as u64 - 1) as i64;
-                self.increment(&client, counter).await?;
-                client.think().await;
-            }
-            Ok(())
-        })
-    }
-
-    fn check<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Found> {
-        Box::pin(self.check_all(client))
     }
 }

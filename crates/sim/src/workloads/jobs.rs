@@ -8,14 +8,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use lazuli_engine::steps::{JobState, Step};
 use lazuli_engine::{Condition, ItemKey, Transaction, Tx};
-use lazuli_env::BoxFuture;
 use lazuli_store::Result as StoreResult;
 
-use super::{Client, Workload};
+use super::{Built, Client, Workload};
 use crate::answer::Answer;
-use crate::client::Request;
 use crate::cluster::{Cluster, Table};
 use crate::ensure;
+use crate::lock;
 use crate::scenario::Found;
 
 /// Items of each client, each in a shardlet of its own.
@@ -24,11 +23,11 @@ const ITEMS: i64 = 4;
 const ROUNDS_MAX: u64 = 6;
 
 /// The value of an item, if it is known.
-type Known = Option<Bytes>;
+type KnownValue = Option<Bytes>;
 
 pub struct Jobs {
     table: Table,
-    items: Mutex<Vec<Known>>,
+    items: Mutex<Vec<KnownValue>>,
 }
 
 struct Put(ItemKey, Bytes);
@@ -42,25 +41,26 @@ impl Transaction for Put {
 }
 
 impl Jobs {
-    pub async fn setup(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
+    pub async fn setup(cluster: &Cluster) -> Built {
         let items = cluster.settings.clients as i64 * ITEMS;
         let table = cluster.create_table("jobs", 0..items).await?;
         Ok(Arc::new(Self { table, items: Mutex::new(vec![None; items as usize]) }))
     }
 
-    fn items(&self) -> std::sync::MutexGuard<'_, Vec<Known>> {
-        self.items.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn items(&self) -> std::sync::MutexGuard<'_, Vec<KnownValue>> {
+        lock(&self.items)
     }
 
-    async fn round(&self, client: &Client, round: u64) -> Found {
+    async fn submit(&self, client: &Client, round: u64) -> Found {
         let first = client.number as i64 * ITEMS;
         let count = client.random.between(1, ITEMS as u64) as i64;
         let tag = Bytes::from(format!("job-{}-{round}", client.number));
         let targets: Vec<i64> = (first..first + count).collect();
         let steps: Vec<Step> = targets.iter().map(|at| self.step(*at, &tag)).collect();
-        let submit: Request<_> =
-            Box::new(move |engine| Box::pin(async move { engine.submit_job(steps).await }));
-        let submitted = match client.ask("submit job", submit).await? {
+        let submitted = match client
+            .ask("submit job", move |engine| async move { engine.submit_job(steps).await })
+            .await?
+        {
             Answer::Refused(error) => return Err(format!("a job was refused: {error}")),
             Answer::Done(_) => true,
             Answer::Unknown => false,
@@ -89,15 +89,11 @@ impl Jobs {
     /// Waits until no unfinished job has this payload, and resumes them from time to time.
     async fn wait_for_end(&self, client: &Client, tag: &Bytes) -> Found {
         loop {
-            let list = || -> Request<_> {
-                Box::new(|engine| {
-                    Box::pin(async move {
-                        engine.run_jobs().await?;
-                        engine.jobs().await
-                    })
-                })
-            };
-            if let Answer::Done(jobs) = client.ask("jobs", list()).await? {
+            let jobs = client.ask("jobs", |engine| async move {
+                engine.run_jobs().await?;
+                engine.jobs().await
+            });
+            if let Answer::Done(jobs) = jobs.await? {
                 let ours = |payload: &Option<Bytes>| payload.as_ref() == Some(tag);
                 let mut open = jobs.iter().filter(|job| ours(&job.steps[0].payload));
                 let Some(job) = open.next() else { return Ok(()) };
@@ -131,8 +127,23 @@ impl Jobs {
         ensure!(all || made == 0, "{made} of {} steps of a job without answer", targets.len());
         Ok(())
     }
+}
 
-    async fn check_all(&self, client: &Client) -> Found {
+impl Workload for Jobs {
+    /// The process that does the background work goes on with jobs; two of them would repeat steps.
+    fn client(client: Client) -> Client {
+        client.patient().of_first_process()
+    }
+
+    async fn live(&self, client: &Client) -> Found {
+        for round in 0..client.rounds().min(ROUNDS_MAX) {
+            self.submit(client, round).await?;
+            client.think().await;
+        }
+        Ok(())
+    }
+
+    async fn check(&self, client: &Client) -> Found {
         let items = self.items().clone();
         for (at, expected) in items.into_iter().enumerate() {
             let found = client.get_surely(&self.table, at as i64, b"row").await?;
@@ -143,23 +154,5 @@ impl Jobs {
             );
         }
         Ok(())
-    }
-}
-
-impl Workload for Jobs {
-    fn start(self: Arc<Self>, client: Client) -> BoxFuture<'static, Found> {
-        Box::pin(async move {
-            // The process that does the background work goes on with jobs; two of them would repeat steps.
-            let client = client.patient().of_first_process();
-            for round in 0..client.rounds().min(ROUNDS_MAX) {
-                self.round(&client, round).await?;
-                client.think().await;
-            }
-            Ok(())
-        })
-    }
-
-    fn check<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Found> {
-        Box::pin(self.check_all(client))
     }
 }

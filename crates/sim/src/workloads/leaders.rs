@@ -6,13 +6,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use lazuli_engine::{ItemKey, MoveOptions, Transaction, Tx};
-use lazuli_env::BoxFuture;
 use lazuli_store::Result as StoreResult;
 
 use super::map_changes::{entries, shards};
-use super::{Client, Workload};
+use super::{Built, Client, Workload};
 use crate::answer::Answer;
-use crate::client::Request;
 use crate::cluster::{Cluster, Table};
 use crate::ensure;
 use crate::scenario::Found;
@@ -43,7 +41,7 @@ impl Transaction for PutAll {
 }
 
 impl Leaders {
-    pub async fn setup(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
+    pub async fn setup(cluster: &Cluster) -> Built {
         let table = cluster.create_table("leaders", 0..4).await?;
         Ok(Arc::new(Self { table }))
     }
@@ -65,16 +63,21 @@ impl Leaders {
         let options =
             MoveOptions { bytes_per_second: Some(BYTES_PER_SECOND), ..MoveOptions::default() };
         let id = partition.id;
-        let begin: Request<_> = Box::new(move |engine| {
-            Box::pin(async move { engine.move_partition(id, target, options).await })
-        });
-        let Answer::Done(begun) = client.ask("begin a move", begin).await? else { return Ok(()) };
+        let Answer::Done(begun) = client
+            .ask("begin a move", move |engine| async move {
+                engine.move_partition(id, target, options).await
+            })
+            .await?
+        else {
+            return Ok(());
+        };
         let deadline = client.cluster.world.now() + MOVE_MAX;
         loop {
             let number = begun.number;
-            let finished: Request<_> =
-                Box::new(move |engine| Box::pin(async move { engine.move_finished(number).await }));
-            if let Answer::Done(finished) = client.ask("look", finished).await? {
+            if let Answer::Done(finished) = client
+                .ask("look", move |engine| async move { engine.move_finished(number).await })
+                .await?
+            {
                 let taken = finished.moving.epoch - begun.epoch;
                 ensure!(taken <= 1, "move {number} was taken {taken} times while all lived");
                 return Ok(());
@@ -87,23 +90,20 @@ impl Leaders {
 }
 
 impl Workload for Leaders {
-    fn start(self: Arc<Self>, client: Client) -> BoxFuture<'static, Found> {
-        Box::pin(async move {
-            if client.number > 0 {
-                return Ok(());
-            }
-            let client = client.patient();
-            for at in 0..4 {
-                self.fill(&client, at).await?;
-            }
-            for _ in 0..2 {
-                self.move_once(&client).await?;
-            }
-            Ok(())
-        })
+    fn client(client: Client) -> Client {
+        client.patient()
     }
 
-    fn check<'a>(&'a self, _client: &'a Client) -> BoxFuture<'a, Found> {
-        Box::pin(std::future::ready(Ok(())))
+    async fn live(&self, client: &Client) -> Found {
+        if client.number > 0 {
+            return Ok(());
+        }
+        for at in 0..4 {
+            self.fill(client, at).await?;
+        }
+        for _ in 0..2 {
+            self.move_once(client).await?;
+        }
+        Ok(())
     }
 }

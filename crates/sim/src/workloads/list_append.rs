@@ -9,13 +9,13 @@ use std::sync::{Arc, Mutex};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use lazuli_engine::{ItemKey, Transaction, Tx};
-use lazuli_env::BoxFuture;
 use lazuli_store::Result as StoreResult;
 
-use super::{Client, Workload};
+use super::{Built, Client, Workload};
 use crate::answer::Answer;
 use crate::cluster::{Cluster, Table};
 use crate::ensure;
+use crate::lock;
 use crate::scenario::Found;
 
 const LISTS: i64 = 3;
@@ -66,14 +66,14 @@ fn decode(mut payload: Bytes) -> List {
 }
 
 impl ListAppend {
-    pub async fn setup(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
+    pub async fn setup(cluster: &Cluster) -> Built {
         let table = cluster.create_table("list_append", 0..LISTS).await?;
         let seen = (0..LISTS).map(|list| (list, Seen::default())).collect();
         Ok(Arc::new(Self { table, seen: Mutex::new(seen) }))
     }
 
     fn with<T>(&self, list: i64, use_it: impl FnOnce(&mut Seen) -> T) -> T {
-        let mut seen = self.seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut seen = lock(&self.seen);
         use_it(seen.entry(list).or_default())
     }
 
@@ -116,8 +116,18 @@ impl ListAppend {
             Answer::Refused(_) | Answer::Unknown => Ok(()),
         }
     }
+}
 
-    async fn check_all(&self, client: &Client) -> Found {
+impl Workload for ListAppend {
+    async fn round(&self, client: &Client, round: u64) -> Found {
+        let at = client.random.between(0, LISTS as u64 - 1) as i64;
+        match client.random.chance(300) {
+            true => self.read(client, at).await,
+            false => self.append(client, at, client.number * 1_000_000 + round).await,
+        }
+    }
+
+    async fn check(&self, client: &Client) -> Found {
         for at in 0..LISTS {
             let least = self.with(at, |seen| seen.longest.len());
             let found = client.get_surely(&self.table, at, b"").await?;
@@ -136,26 +146,5 @@ impl ListAppend {
             })?;
         }
         Ok(())
-    }
-}
-
-impl Workload for ListAppend {
-    fn start(self: Arc<Self>, client: Client) -> BoxFuture<'static, Found> {
-        Box::pin(async move {
-            for round in 0..client.rounds() {
-                let at = client.random.between(0, LISTS as u64 - 1) as i64;
-                if client.random.chance(300) {
-                    self.read(&client, at).await?;
-                } else {
-                    self.append(&client, at, client.number * 1_000_000 + round).await?;
-                }
-                client.think().await;
-            }
-            Ok(())
-        })
-    }
-
-    fn check<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Found> {
-        Box::pin(self.check_all(client))
     }
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use lazuli_engine::MoveOptions;
-use lazuli_env::BoxFuture;
 use lazuli_shardmap::catalog::Entry;
 use lazuli_shardmap::layout::{self, Space};
 use lazuli_shardmap::manager::Known;
@@ -16,10 +15,10 @@ use lazuli_shardmap::route::{virtual_routes, virtual_shards};
 use lazuli_shardmap::{MapKind, Move, Partition, PartitionState, ShardId};
 use lazuli_store::KeyRange;
 
-use super::{Client, Workload};
+use super::{Built, Client, Workload};
 use crate::answer::Answer;
 use crate::checkers::tiles;
-use crate::client::{Request, behind_prefix};
+use crate::client::behind_prefix;
 use crate::cluster::{Cluster, Table};
 use crate::ensure;
 use crate::scenario::Found;
@@ -37,7 +36,7 @@ pub struct MapChanges {
 }
 
 impl MapChanges {
-    pub async fn setup(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
+    pub async fn setup(cluster: &Cluster) -> Built {
         Ok(Arc::new(Self { cluster: cluster.clone() }))
     }
 
@@ -71,15 +70,14 @@ impl MapChanges {
 
 pub(crate) async fn entries(client: &Client, table: &Table) -> Result<Vec<Entry>, String> {
     let id = table.id;
-    let request = || -> Request<Vec<Entry>> {
-        Box::new(move |engine| {
-            Box::pin(async move {
+    client
+        .ask_surely("read the map", || {
+            move |engine| async move {
                 let all = KeyRange::all();
                 engine.manager().catalog().partitions_in(id, &all, usize::MAX).await
-            })
+            }
         })
-    };
-    client.ask_surely("read the map", request).await
+        .await
 }
 
 /// A bound inside the partition at which it may be split.
@@ -119,75 +117,76 @@ fn cut_at_item(client: &Client, table: &Table, partition: &Partition) -> Option<
 async fn split(client: &Client, table: &Table, partition: &Partition) -> Found {
     let Some(at) = cut(client, table, partition) else { return Ok(()) };
     let known = Known::from(partition);
-    let request: Request<_> =
-        Box::new(move |engine| Box::pin(async move { engine.manager().split(known, at).await }));
-    client.ask("split", request).await.map(|_| ())
+    client
+        .ask("split", move |engine| async move { engine.manager().split(known, at).await })
+        .await
+        .map(|_| ())
 }
 
 async fn merge(client: &Client, left: &Partition, right: &Partition) -> Found {
     let (left, right) = (Known::from(left), Known::from(right));
-    let request: Request<_> =
-        Box::new(move |engine| Box::pin(async move { engine.manager().merge(left, right).await }));
-    client.ask("merge", request).await.map(|_| ())
+    client
+        .ask("merge", move |engine| async move { engine.manager().merge(left, right).await })
+        .await
+        .map(|_| ())
 }
 
 /// Asks for the figures of a partition, which makes the engine count it if it must.
 async fn stats(client: &Client, partition: &Partition) -> Found {
     let (id, shard) = (partition.id, partition.shard);
-    let request: Request<_> =
-        Box::new(move |engine| Box::pin(async move { engine.partition_stats(id, shard).await }));
-    client.ask("stats", request).await.map(|_| ())
+    client
+        .ask("stats", move |engine| async move { engine.partition_stats(id, shard).await })
+        .await
+        .map(|_| ())
 }
 
 /// Locks a partition, lets a client without the token try to change it, and unlocks it.
 async fn lock(client: &Client, table: &Table, partition: &Partition) -> Found {
     let (known, id) = (Known::from(partition), table.id);
-    let token = client.ask_surely("token", || {
-        Box::new(|engine| Box::pin(async move { Ok(engine.manager().new_token()) }))
-    });
-    let token = token.await?;
-    let locking: Request<()> =
-        Box::new(move |engine| Box::pin(async move { engine.manager().lock(known, token).await }));
-    if let Answer::Done(()) = client.ask("lock", locking).await? {
-        let foreign: Request<_> = Box::new(move |engine| {
-            Box::pin(
-                async move { engine.manager().set_state(known, PartitionState::Offline).await },
-            )
-        });
-        let changed = client.ask("change what is locked", foreign).await?.done();
+    let token = client
+        .ask_surely("token", || |engine| async move { Ok(engine.manager().new_token()) })
+        .await?;
+    if let Answer::Done(()) = client
+        .ask("lock", move |engine| async move { engine.manager().lock(known, token).await })
+        .await?
+    {
+        let changed = client
+            .ask("change what is locked", move |engine| async move {
+                engine.manager().set_state(known, PartitionState::Offline).await
+            })
+            .await?
+            .done();
         ensure!(changed.is_none(), "partition {} was locked and changed: {changed:?}", known.id);
     }
-    let unlock = || -> Request<usize> {
-        Box::new(move |engine| {
-            Box::pin(async move { engine.manager().unlock_all(id, token).await })
+    client
+        .ask_surely("unlock", || {
+            move |engine| async move { engine.manager().unlock_all(id, token).await }
         })
-    };
-    client.ask_surely("unlock", unlock).await.map(|_| ())
+        .await
+        .map(|_| ())
 }
 
 /// Takes a partition offline or makes it read-only for a while.
 async fn pause(client: &Client, table: &Table, partition: &Partition) -> Found {
     let state = *client.random.pick(&[PartitionState::Offline, PartitionState::ReadOnly]);
     let known = Known::from(partition);
-    let request: Request<_> = Box::new(move |engine| {
-        Box::pin(async move { engine.manager().set_state(known, state).await })
-    });
-    client.ask("pause", request).await?;
+    client
+        .ask("pause", move |engine| async move { engine.manager().set_state(known, state).await })
+        .await?;
     let millis = client.random.between(0, 100);
     client.cluster.world.sleep(Duration::from_millis(millis)).await;
     bring_online(client, table).await
 }
 
 pub(crate) async fn shards(client: &Client) -> Result<Vec<ShardId>, String> {
-    let request = || -> Request<Vec<ShardId>> {
-        Box::new(|engine| {
-            Box::pin(async move {
+    client
+        .ask_surely("shards", || {
+            |engine| async move {
                 let shards = engine.manager().catalog().shards().await?;
                 Ok(shards.into_iter().map(|shard| shard.id).collect())
-            })
+            }
         })
-    };
-    client.ask_surely("shards", request).await
+        .await
 }
 
 /// Begins to move a partition to another shard.
@@ -198,17 +197,16 @@ async fn send(client: &Client, partition: &Partition) -> Found {
         bytes_per_second: client.random.chance(300).then_some(10_000),
     };
     let id = partition.id;
-    let request: Request<_> = Box::new(move |engine| {
-        Box::pin(async move { engine.move_partition(id, target, options).await })
-    });
-    client.ask("move", request).await.map(|_| ())
+    client
+        .ask("move", move |engine| async move { engine.move_partition(id, target, options).await })
+        .await
+        .map(|_| ())
 }
 
 async fn moves(client: &Client) -> Result<Vec<Move>, String> {
-    let request = || -> Request<Vec<Move>> {
-        Box::new(|engine| Box::pin(async move { engine.manager().catalog().moves().await }))
-    };
-    client.ask_surely("moves", request).await
+    client
+        .ask_surely("moves", || |engine| async move { engine.manager().catalog().moves().await })
+        .await
 }
 
 /// Cancels, pauses or resumes a move, or lets another engine become its leader, all without asking the leader.
@@ -218,19 +216,15 @@ async fn meddle(client: &Client) -> Found {
         return Ok(());
     }
     let number = client.random.pick(&moves).number;
-    let request: Request<()> = match client.random.index(4) {
-        0 => Box::new(move |engine| {
-            Box::pin(async move { engine.cancel_move(number).await.map(|_| ()) })
-        }),
-        1 => Box::new(move |engine| {
-            Box::pin(async move { engine.pause_move(number).await.map(|_| ()) })
-        }),
-        2 => Box::new(move |engine| {
-            Box::pin(async move { engine.resume_move(number).await.map(|_| ()) })
-        }),
-        _ => Box::new(|engine| Box::pin(async move { engine.run_moves().await })),
-    };
-    let meddled = client.ask("meddle with a move", request);
+    let kind = client.random.index(4);
+    let meddled = client.ask("meddle with a move", move |engine| async move {
+        match kind {
+            0 => engine.cancel_move(number).await.map(|_| ()),
+            1 => engine.pause_move(number).await.map(|_| ()),
+            2 => engine.resume_move(number).await.map(|_| ()),
+            _ => engine.run_moves().await,
+        }
+    });
     // A move that cannot meet its pause limit is led only while a client waits for it.
     let patience = client.cluster.world.sleep(MEDDLE_TIME_MAX);
     tokio::select! {
@@ -249,16 +243,15 @@ pub(crate) async fn end_moves(client: &Client) -> Found {
         }
         for number in moves.iter().filter(|it| it.is_open()).map(|it| it.number) {
             if look > PATIENCE {
-                let request: Request<_> = Box::new(move |engine| {
-                    Box::pin(async move { engine.cancel_move(number).await })
-                });
-                client.ask("call off", request).await?;
+                client
+                    .ask("call off", move |engine| async move { engine.cancel_move(number).await })
+                    .await?;
             }
         }
         for number in moves.iter().filter(|moving| moving.is_paused).map(|it| it.number) {
-            let request: Request<_> =
-                Box::new(move |engine| Box::pin(async move { engine.resume_move(number).await }));
-            client.ask("resume", request).await?;
+            client
+                .ask("resume", move |engine| async move { engine.resume_move(number).await })
+                .await?;
         }
         client.cluster.world.sleep(LOOK).await;
     }
@@ -270,10 +263,9 @@ async fn bring_online(client: &Client, table: &Table) -> Found {
     let id = table.id;
     loop {
         // An unfinished operation may still take something offline.
-        let settle = || -> Request<()> {
-            Box::new(move |engine| Box::pin(async move { engine.manager().settle(id).await }))
-        };
-        client.ask_surely("settle", settle).await?;
+        client
+            .ask_surely("settle", || move |engine| async move { engine.manager().settle(id).await })
+            .await?;
         let entries = entries(client, table).await?;
         tiles::check(table, &entries)?;
         let moves = moves(client).await?;
@@ -283,37 +275,30 @@ async fn bring_online(client: &Client, table: &Table) -> Found {
             return Ok(());
         };
         let known = Known { lock: entry.lock, ..Known::from(&entry.partition) };
-        let request: Request<_> = Box::new(move |engine| {
-            Box::pin(async move { engine.manager().set_state(known, PartitionState::Online).await })
-        });
-        client.ask("bring online", request).await?;
+        client
+            .ask("bring online", move |engine| async move {
+                engine.manager().set_state(known, PartitionState::Online).await
+            })
+            .await?;
         client.cluster.world.sleep(LOOK).await;
     }
 }
 
 impl Workload for MapChanges {
-    fn start(self: Arc<Self>, client: Client) -> BoxFuture<'static, Found> {
-        Box::pin(async move {
-            for _ in 0..client.rounds() {
-                self.change(&client).await?;
-                client.think().await;
-            }
-            end_moves(&client).await?;
-            // Left behind by a cancelled request of its own.
-            for table in self.cluster.tables() {
-                bring_online(&client, &table).await?;
-            }
-            Ok(())
-        })
+    async fn live(&self, client: &Client) -> Found {
+        for _ in 0..client.rounds() {
+            self.change(client).await?;
+            client.think().await;
+        }
+        // What a cancelled request of its own left behind.
+        self.check(client).await
     }
 
-    fn check<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Found> {
-        Box::pin(async move {
-            end_moves(client).await?;
-            for table in self.cluster.tables() {
-                bring_online(client, &table).await?;
-            }
-            Ok(())
-        })
+    async fn check(&self, client: &Client) -> Found {
+        end_moves(client).await?;
+        for table in self.cluster.tables() {
+            bring_online(client, &table).await?;
+        }
+        Ok(())
     }
 }

@@ -27,10 +27,50 @@ use lazuli_env::BoxFuture;
 pub use crate::client::Client;
 use crate::scenario::Found;
 
-pub trait Workload: Send + Sync {
-    /// The requests of one client.
-    fn start(self: Arc<Self>, client: Client) -> BoxFuture<'static, Found>;
+pub trait Workload: Send + Sync + 'static {
+    /// Sets up each client.
+    fn client(client: Client) -> Client {
+        client
+    }
+
+    /// One of the requests of a client.
+    fn round(&self, _: &Client, _: u64) -> impl Future<Output = Found> + Send {
+        std::future::ready(Ok(()))
+    }
+
+    /// All requests of one client.
+    fn live(&self, client: &Client) -> impl Future<Output = Found> + Send {
+        async move {
+            for round in 0..client.rounds() {
+                self.round(client, round).await?;
+                client.think().await;
+            }
+            Ok(())
+        }
+    }
 
     /// The check when all clients are done, the faults are over and the cluster has restarted.
-    fn check<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Found>;
+    fn check(&self, _: &Client) -> impl Future<Output = Found> + Send {
+        std::future::ready(Ok(()))
+    }
 }
+
+/// A workload of any kind.
+pub trait AnyWorkload: Send + Sync {
+    fn start(self: Arc<Self>, client: Client) -> BoxFuture<'static, Found>;
+
+    fn check_all<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Found>;
+}
+
+impl<W: Workload> AnyWorkload for W {
+    fn start(self: Arc<Self>, client: Client) -> BoxFuture<'static, Found> {
+        Box::pin(async move { self.live(&W::client(client)).await })
+    }
+
+    fn check_all<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Found> {
+        Box::pin(self.check(client))
+    }
+}
+
+/// A workload that is set up, or why it is not.
+pub type Built = Result<Arc<dyn AnyWorkload>, String>;

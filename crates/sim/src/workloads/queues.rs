@@ -9,19 +9,19 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use lazuli_engine::{KeySchema, KeyType, MapKind};
-use lazuli_env::BoxFuture;
 use lazuli_shapes::queue::{Delivery, NewMessage, QueueReason, Queues, Update};
 use lazuli_shardmap::ContainerId;
 use lazuli_shardmap::layout::{self, Space};
 use lazuli_store::{KeyRange, Result as StoreResult};
 
-use super::{Client, Workload};
+use super::{Built, Client, Workload};
 use crate::answer::Answer;
 use crate::checkers::deliveries::{History, Tag};
-use crate::client::{Asked, Request};
+use crate::client::Asked;
 use crate::clock::WALL_START_MS;
 use crate::cluster::{Cluster, Table};
 use crate::ensure;
+use crate::lock;
 use crate::scenario::Found;
 
 const ACCOUNT: &str = "sim";
@@ -80,30 +80,22 @@ where
     T: Send + 'static,
     F: Future<Output = StoreResult<T>> + Send + 'static,
 {
-    let request: Request<T> =
-        Box::new(move |engine| Box::pin(async move { what(Queues::new(engine)).await }));
-    client.ask(name, request).await
+    client.ask(name, move |engine| what(Queues::new(engine))).await
 }
 
 impl MessageQueues {
-    pub async fn setup(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
+    pub async fn setup(cluster: &Cluster) -> Built {
         let client = Client::outside(cluster);
         for name in NAMES {
-            let create = || -> Request<_> {
-                Box::new(move |engine| {
-                    Box::pin(async move { Queues::new(engine).create(ACCOUNT, name, vec![]).await })
-                })
-            };
-            client.ask_surely("create a queue", create).await?;
+            client.ask_surely("create a queue", || move |engine| async move { Queues::new(engine).create(ACCOUNT, name, vec![]).await }).await?;
         }
-        let find = || -> Request<ContainerId> {
-            Box::new(|engine| {
-                Box::pin(async move {
+        let container = client
+            .ask_surely("find the container", || {
+                |engine| async move {
                     Ok(engine.manager().catalog().container_named(CONTAINER).await?.id)
-                })
+                }
             })
-        };
-        let container = client.ask_surely("find the container", find).await?;
+            .await?;
         cluster.adopt(Table {
             name: CONTAINER,
             id: container,
@@ -116,7 +108,7 @@ impl MessageQueues {
     }
 
     fn history(&self, queue: usize) -> MutexGuard<'_, History> {
-        self.histories[queue].lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.histories[queue])
     }
 
     async fn put(&self, client: &Client, queue: usize, tag: Tag) -> Found {
@@ -238,7 +230,9 @@ impl MessageQueues {
             None => Err(format!("a settlement was refused: {error}")),
         }
     }
+}
 
+impl Workload for MessageQueues {
     async fn live(&self, client: &Client) -> Found {
         let mut held: Vec<Holding> = Vec::new();
         let requests = client.rounds() * REQUESTS_PER_ROUND;
@@ -272,7 +266,7 @@ impl MessageQueues {
     }
 
     /// Empties the queues, and checks that nothing was lost and nothing is left.
-    async fn check_all(&self, client: &Client) -> Found {
+    async fn check(&self, client: &Client) -> Found {
         let world = &client.cluster.world;
         let skew = Duration::from_millis(2 * client.cluster.settings.clock.skew_ms_max + SLACK_MS);
         // All leases of messages have expired.
@@ -312,15 +306,5 @@ impl MessageQueues {
             ensure!(left == 0, "{left} rows are left in space {:#04x}", space.0);
         }
         Ok(())
-    }
-}
-
-impl Workload for MessageQueues {
-    fn start(self: Arc<Self>, client: Client) -> BoxFuture<'static, Found> {
-        Box::pin(async move { self.live(&client).await })
-    }
-
-    fn check<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Found> {
-        Box::pin(self.check_all(client))
     }
 }

@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use lazuli_env::BoxFuture;
 
-use super::{Client, Workload};
+use super::{Built, Client, Workload};
 use crate::answer::Answer;
 use crate::client::Request;
 use crate::cluster::{Cluster, Table};
 use crate::ensure;
+use crate::lock;
 use crate::scenario::Found;
 
 const SET: &str = "rates";
@@ -37,13 +37,13 @@ pub struct Reference {
 }
 
 impl Reference {
-    pub async fn setup(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
+    pub async fn setup(cluster: &Cluster) -> Built {
         let table = cluster.create_table("reference", 0..SHARDLETS).await?;
         Ok(Arc::new(Self { table, written: Mutex::default() }))
     }
 
     fn with<T>(&self, key: u64, use_it: impl FnOnce(&mut Written) -> T) -> T {
-        let mut written = self.written.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut written = lock(&self.written);
         use_it(written.entry(key).or_default())
     }
 
@@ -77,19 +77,19 @@ impl Reference {
     }
 
     async fn spread_by_hand(&self, client: &Client) -> Found {
-        let request: Request<()> =
-            Box::new(|engine| Box::pin(async move { engine.spread_references().await }));
-        client.ask("spread", request).await.map(|_| ())
+        client
+            .ask("spread", |engine| async move { engine.spread_references().await })
+            .await
+            .map(|_| ())
     }
 
     /// Waits until every shard reports that it is up to date.
     async fn wait_for_spread(&self, client: &Client) -> Found {
-        let spread = || -> Request<_> {
-            Box::new(|engine| Box::pin(async move { engine.reference_spread().await }))
-        };
         let deadline = client.cluster.world.now() + SPREAD_MAX;
         loop {
-            let shards = client.ask_surely("spread", spread).await?;
+            let shards = client
+                .ask_surely("spread", || |engine| async move { engine.reference_spread().await })
+                .await?;
             let Some(behind) = shards.iter().find(|shard| shard.copied != shard.written) else {
                 return Ok(());
             };
@@ -98,8 +98,22 @@ impl Reference {
             client.cluster.world.sleep(client.cluster.settings.engine.job_interval).await;
         }
     }
+}
 
-    async fn check_all(&self, client: &Client) -> Found {
+impl Workload for Reference {
+    async fn live(&self, client: &Client) -> Found {
+        for round in 0..client.rounds() {
+            match client.random.chance(200) {
+                true => self.spread_by_hand(client).await?,
+                false => self.write(client, round).await?,
+            }
+            client.think().await;
+            client.cluster.world.sleep(Duration::from_millis(5)).await;
+        }
+        Ok(())
+    }
+
+    async fn check(&self, client: &Client) -> Found {
         self.wait_for_spread(client).await?;
         for key in 0..KEYS {
             for at in 0..SHARDLETS {
@@ -122,26 +136,5 @@ impl Reference {
             }
         }
         Ok(())
-    }
-}
-
-impl Workload for Reference {
-    fn start(self: Arc<Self>, client: Client) -> BoxFuture<'static, Found> {
-        Box::pin(async move {
-            for round in 0..client.rounds() {
-                if client.random.chance(200) {
-                    self.spread_by_hand(&client).await?;
-                } else {
-                    self.write(&client, round).await?;
-                }
-                client.think().await;
-                client.cluster.world.sleep(Duration::from_millis(5)).await;
-            }
-            Ok(())
-        })
-    }
-
-    fn check<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Found> {
-        Box::pin(self.check_all(client))
     }
 }

@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use lazuli_engine::{ItemKey, Transaction, Tx};
-use lazuli_env::BoxFuture;
 use lazuli_store::{Error, Result as StoreResult};
 
-use super::{Client, Workload};
+use super::{Built, Client, Workload};
 use crate::cluster::{Cluster, Table};
 use crate::ensure;
 use crate::scenario::Found;
@@ -61,7 +60,7 @@ fn decode(payload: &[u8]) -> i64 {
 }
 
 impl Ring {
-    pub async fn setup(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
+    pub async fn setup(cluster: &Cluster) -> Built {
         let table = cluster.create_table("ring", 0..NODES).await?;
         let client = Client::outside(cluster);
         for node in 0..NODES {
@@ -90,8 +89,14 @@ impl Ring {
         client.write_many(&self.table, &[a, b, c], Swap { nodes, keys }).await?;
         Ok(())
     }
+}
 
-    async fn check_all(&self, client: &Client) -> Found {
+impl Workload for Ring {
+    async fn round(&self, client: &Client, _: u64) -> Found {
+        self.swap(client).await
+    }
+
+    async fn check(&self, client: &Client) -> Found {
         let mut node = 0;
         for step in 1..=NODES {
             let found = client.get_surely(&self.table, node, b"").await?;
@@ -103,21 +108,5 @@ impl Ring {
             );
         }
         Ok(())
-    }
-}
-
-impl Workload for Ring {
-    fn start(self: Arc<Self>, client: Client) -> BoxFuture<'static, Found> {
-        Box::pin(async move {
-            for _ in 0..client.rounds() {
-                self.swap(&client).await?;
-                client.think().await;
-            }
-            Ok(())
-        })
-    }
-
-    fn check<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Found> {
-        Box::pin(self.check_all(client))
     }
 }

@@ -14,6 +14,7 @@ use crate::disk::{DECIDED_MAX, Disk};
 use crate::ensure;
 use crate::executor::World;
 use crate::faults::StoreFaults;
+use crate::lock;
 use crate::scenario::Found;
 use crate::store::SimStore;
 
@@ -25,10 +26,6 @@ struct Progress {
 }
 
 type AllProgress = Arc<Mutex<Vec<Progress>>>;
-
-fn lock(progress: &AllProgress) -> std::sync::MutexGuard<'_, Vec<Progress>> {
-    progress.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
 
 pub async fn run(world: World) -> Found {
     let random = world.random("store_crash");

@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use lazuli_engine::{ItemKey, Transaction, Tx};
-use lazuli_env::BoxFuture;
 use lazuli_shardmap::layout::{self, Space};
 use lazuli_store::{KeyRange, Result as StoreResult};
 
-use super::{Client, Workload};
+use super::{Built, Client, Workload};
 use crate::answer::Answer;
 use crate::clock::WALL_START_MS;
 use crate::cluster::{Cluster, Table};
 use crate::ensure;
+use crate::lock;
 use crate::scenario::Found;
 
 /// Items of each client.
@@ -63,14 +63,14 @@ fn truth_ms(client: &Client) -> u64 {
 }
 
 impl TimeToLive {
-    pub async fn setup(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
+    pub async fn setup(cluster: &Cluster) -> Built {
         let items = cluster.settings.clients as i64 * ITEMS;
         let table = cluster.create_table("time_to_live", 0..items).await?;
         Ok(Arc::new(Self { table, lives: Mutex::new(vec![Life::Nothing; items as usize]) }))
     }
 
     fn lives(&self) -> std::sync::MutexGuard<'_, Vec<Life>> {
-        self.lives.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.lives)
     }
 
     async fn put(&self, client: &Client, at: i64) -> Found {
@@ -106,8 +106,29 @@ impl TimeToLive {
             _ => Ok(()),
         }
     }
+}
 
-    async fn check_all(&self, client: &Client) -> Found {
+impl Workload for TimeToLive {
+    fn client(client: Client) -> Client {
+        client.patient()
+    }
+
+    async fn live(&self, client: &Client) -> Found {
+        for _ in 0..client.rounds() {
+            let item = client.random.between(0, ITEMS as u64 - 1) as i64;
+            let at = client.number as i64 * ITEMS + item;
+            match client.random.chance(500) {
+                true => self.put(client, at).await?,
+                false => self.look(client, at).await?,
+            }
+            client.think().await;
+            let pause = client.random.between(0, TTL_MS_MAX / 10);
+            client.cluster.world.sleep(Duration::from_millis(pause)).await;
+        }
+        Ok(())
+    }
+
+    async fn check(&self, client: &Client) -> Found {
         let cluster = &client.cluster;
         let items = self.lives().len();
         for at in 0..items {
@@ -129,30 +150,5 @@ impl TimeToLive {
         );
         ensure!(rows(Space::EXPIRY) == 0, "{} expiry rows are left", rows(Space::EXPIRY));
         Ok(())
-    }
-}
-
-impl Workload for TimeToLive {
-    fn start(self: Arc<Self>, client: Client) -> BoxFuture<'static, Found> {
-        Box::pin(async move {
-            let client = client.patient();
-            for _ in 0..client.rounds() {
-                let item = client.random.between(0, ITEMS as u64 - 1) as i64;
-                let at = client.number as i64 * ITEMS + item;
-                if client.random.chance(500) {
-                    self.put(&client, at).await?;
-                } else {
-                    self.look(&client, at).await?;
-                }
-                client.think().await;
-                let pause = client.random.between(0, TTL_MS_MAX / 10);
-                client.cluster.world.sleep(Duration::from_millis(pause)).await;
-            }
-            Ok(())
-        })
-    }
-
-    fn check<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Found> {
-        Box::pin(self.check_all(client))
     }
 }

@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use lazuli_engine::{ItemKey, Transaction, Tx};
-use lazuli_env::BoxFuture;
 use lazuli_store::{Error, Result as StoreResult};
 
-use super::{Client, Workload};
+use super::{Built, Client, Workload};
 use crate::answer::Answer;
 use crate::cluster::{Cluster, Table};
 use crate::ensure;
+use crate::lock;
 use crate::scenario::Found;
 
 const ACCOUNTS: i64 = 6;
@@ -90,12 +90,8 @@ fn note(number: u64) -> Vec<u8> {
     [b"note", &number.to_be_bytes()[..]].concat()
 }
 
-fn lock(set: &Mutex<BTreeSet<u64>>) -> std::sync::MutexGuard<'_, BTreeSet<u64>> {
-    set.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
 impl Transfers {
-    pub async fn setup(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
+    pub async fn setup(cluster: &Cluster) -> Built {
         let table = cluster.create_table("transfers", 0..ACCOUNTS).await?;
         let client = Client::outside(cluster);
         for account in 0..ACCOUNTS {
@@ -130,8 +126,17 @@ impl Transfers {
         }
         Ok(())
     }
+}
 
-    async fn check_all(&self, client: &Client) -> Found {
+impl Workload for Transfers {
+    async fn round(&self, client: &Client, round: u64) -> Found {
+        match client.random.chance(150) {
+            true => self.sum(client).await,
+            false => self.transfer(client, client.number * 1_000_000 + round).await,
+        }
+    }
+
+    async fn check(&self, client: &Client) -> Found {
         let mut sum = 0;
         let mut notes: Vec<u64> = Vec::new();
         for (account, row, item) in client.scan_surely(&self.table).await? {
@@ -155,25 +160,5 @@ impl Transfers {
             ensure!(notes.contains(number), "transfer {number} was answered and is lost");
         }
         Ok(())
-    }
-}
-
-impl Workload for Transfers {
-    fn start(self: Arc<Self>, client: Client) -> BoxFuture<'static, Found> {
-        Box::pin(async move {
-            for round in 0..client.rounds() {
-                if client.random.chance(150) {
-                    self.sum(&client).await?;
-                } else {
-                    self.transfer(&client, client.number * 1_000_000 + round).await?;
-                }
-                client.think().await;
-            }
-            Ok(())
-        })
-    }
-
-    fn check<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Found> {
-        Box::pin(self.check_all(client))
     }
 }

@@ -5,7 +5,6 @@
 //! endpoint, CORS, the error document, and the headers of every response.
 
 use std::net::SocketAddr;
-use std::ops::Deref;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -38,7 +37,7 @@ impl<P> Base<P> {
 
 /// What operations need to know of the request beside their own arguments.
 #[derive(Clone, Debug)]
-pub struct Call<G> {
+pub struct Call<G, Own = ()> {
     pub target: Target,
     pub access: Access<G>,
     pub version: String,
@@ -46,9 +45,11 @@ pub struct Call<G> {
     pub received_ms: u64,
     pub secure: bool,
     pub peer: SocketAddr,
+    /// What only this front's operations need.
+    pub own: Own,
 }
 
-impl<G> Call<G> {
+impl<G, Own> Call<G, Own> {
     pub fn account(&self) -> &str {
         &self.target.account
     }
@@ -64,6 +65,36 @@ pub type Result<T, C> = std::result::Result<T, Fault<C>>;
 /// What the signature for one resource grants: `Access<Grants<Self>>`.
 pub type Grants<S> = <S as StorageService>::Grant;
 
+/// The call as a front's operations get it.
+pub type CallOf<S> = Call<Grants<S>, <S as StorageService>::Own>;
+
+/// What is said once of each operation: its row of `operations.toml`.
+pub struct Row<Need> {
+    /// As the metrics call it too.
+    pub name: &'static str,
+    /// Whether it changes something, which the secondary endpoint refuses.
+    pub writes: bool,
+    /// What a shared access signature must grant for it.
+    pub need: Need,
+}
+
+impl<Need> Row<Need> {
+    pub fn read(name: &'static str, need: Need) -> Self {
+        Self { name, writes: false, need }
+    }
+
+    pub fn write(name: &'static str, need: Need) -> Self {
+        Self { name, writes: true, need }
+    }
+}
+
+/// A front's closed enum of operations.
+pub trait Operation: Send + Sync {
+    type Need;
+
+    fn row(&self) -> Row<Self::Need>;
+}
+
 /// What a storage front brings.
 pub trait StorageService: Send + Sync + Sized + 'static {
     const SERVICE: Service;
@@ -74,13 +105,12 @@ pub trait StorageService: Send + Sync + Sized + 'static {
 
     /// What a path addresses.
     type Resource: Send + Sync;
-    /// A closed enum.
-    type Operation: Send + Sync;
+    type Operation: Operation;
     type Code: ErrorCode;
     /// What a signature for one resource grants.
     type Grant: Send + Sync + 'static;
-    /// The shared call, and what this front's operations need beside.
-    type Call: Deref<Target = Call<Self::Grant>> + Send + Sync;
+    /// What this front's operations need of the head beside their arguments.
+    type Own: Default + Send + Sync;
     type Properties: ServiceProperties;
 
     fn base(&self) -> &Base<Self::Properties>;
@@ -124,32 +154,27 @@ pub trait StorageService: Send + Sync + Sized + 'static {
         query: &Query<'_>,
     ) -> Result<Self::Operation, Self::Code>;
 
-    /// As `operations.toml` and the metrics call it.
-    fn name(operation: &Self::Operation) -> &'static str;
-
-    /// Whether it changes something, which the secondary endpoint refuses.
-    fn writes(operation: &Self::Operation) -> bool;
-
-    /// Refuses an operation that is not granted.
+    /// Refuses an operation that is not granted. The call has nothing of [`Self::own`] yet.
     fn check(
         &self,
-        call: &Call<Self::Grant>,
+        call: &CallOf<Self>,
         operation: &Self::Operation,
     ) -> impl Future<Output = Result<(), Self::Code>> + Send;
 
-    /// Completes the call with what this front needs of the head.
-    fn call(
+    /// What this front needs of the head of a request that is granted.
+    fn own(
         &self,
-        call: Call<Self::Grant>,
-        operation: &Self::Operation,
-        request: &Request,
-        query: &Query<'_>,
-    ) -> Result<Self::Call, Self::Code>;
+        _operation: &Self::Operation,
+        _request: &Request,
+        _query: &Query<'_>,
+    ) -> Result<Self::Own, Self::Code> {
+        Ok(Self::Own::default())
+    }
 
     /// Runs an operation: the front's one `match`.
     fn dispatch(
         &self,
-        call: &Self::Call,
+        call: &CallOf<Self>,
         operation: Self::Operation,
         request: &mut Request,
     ) -> impl Future<Output = Result<Response, Self::Code>> + Send;
@@ -181,13 +206,13 @@ pub trait StorageService: Send + Sync + Sized + 'static {
 pub struct Storage<S>(pub S);
 
 impl<S: StorageService> Api for Storage<S> {
-    type Call = S::Call;
+    type Call = CallOf<S>;
     type Operation = S::Operation;
     type Fault = Fault<S::Code>;
 
     const DISCARDS_BODY: bool = S::DISCARDS_BODY;
 
-    async fn admit(&self, request: &Request) -> Result<(S::Call, S::Operation), S::Code> {
+    async fn admit(&self, request: &Request) -> Result<(CallOf<S>, S::Operation), S::Code> {
         let front = &self.0;
         let version = storage::version(&request.headers).map_err(|_| {
             Fault::new(CommonCode::InvalidHeaderValue).detail("HeaderName", "x-ms-version")
@@ -203,12 +228,14 @@ impl<S: StorageService> Api for Storage<S> {
             received_ms: request.received_ms,
             secure: request.secure,
             peer: request.peer,
+            own: S::Own::default(),
         };
         let is_preflight = request.method == Method::OPTIONS;
         if !is_preflight
             && let Some(operation) = front.open_operation(request, &call.target, path)?
         {
-            return Ok((front.call(call, &operation, request, &query)?, operation));
+            call.own = front.own(&operation, request, &query)?;
+            return Ok((call, operation));
         }
         let resource = front.resource(path, request, &query)?;
         // CORS preflight requests carry no signature.
@@ -218,19 +245,20 @@ impl<S: StorageService> Api for Storage<S> {
         };
         let operation = front.operation(request, resource, &query)?;
         front.check(&call, &operation).await?;
-        if call.target.secondary && S::writes(&operation) {
+        if call.target.secondary && operation.row().writes {
             return Err(Fault::new(CommonCode::InsufficientAccountPermissions));
         }
-        Ok((front.call(call, &operation, request, &query)?, operation))
+        call.own = front.own(&operation, request, &query)?;
+        Ok((call, operation))
     }
 
     fn name(operation: &S::Operation) -> &'static str {
-        S::name(operation)
+        operation.row().name
     }
 
     async fn run(
         &self,
-        call: &S::Call,
+        call: &CallOf<S>,
         operation: S::Operation,
         request: &mut Request,
     ) -> Result<Response, S::Code> {
@@ -247,7 +275,7 @@ impl<S: StorageService> Api for Storage<S> {
     }
 
     /// If the rules can't be read, the page may not read the response.
-    async fn greet(&self, call: &S::Call, visitor: &Visitor, response: Response) -> Response {
+    async fn greet(&self, call: &CallOf<S>, visitor: &Visitor, response: Response) -> Response {
         match service::properties(&self.0, call.account()).await {
             Ok(properties) => visitor.greet(properties.cors(), response),
             Err(_) => response,

@@ -16,7 +16,7 @@ pub mod service;
 pub mod storage;
 pub mod storage_error;
 
-pub use front::{Base, Call, Grants, StorageService};
+pub use front::{Base, Call, Grants, Operation, Row, StorageService};
 
 /// Why an XML document of a client is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

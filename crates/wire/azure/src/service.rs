@@ -11,7 +11,7 @@ use lazuli_http::{HeaderMap, Response, StatusCode};
 use crate::DocumentError;
 use crate::auth::access::Access;
 use crate::auth::delegation::{DelegatedKey, KeyWish};
-use crate::front::{Result, StorageService};
+use crate::front::{CallOf, Result, StorageService};
 use crate::storage_error::{CommonCode, Fault};
 
 /// The most accounts whose properties are kept after they were read.
@@ -78,14 +78,14 @@ pub async fn properties<S: StorageService>(
 
 pub async fn get_properties<S: StorageService>(
     front: &S,
-    call: &S::Call,
+    call: &CallOf<S>,
 ) -> Result<Response, S::Code> {
     Ok(S::xml(StatusCode::OK, properties(front, call.account()).await?.write()))
 }
 
 pub async fn set_properties<S: StorageService>(
     front: &S,
-    call: &S::Call,
+    call: &CallOf<S>,
     document: &[u8],
 ) -> Result<Response, S::Code> {
     let account = call.account();
@@ -95,7 +95,7 @@ pub async fn set_properties<S: StorageService>(
 }
 
 /// The secondary endpoint reads what the primary wrote, so it is never behind.
-pub fn stats<S: StorageService>(call: &S::Call) -> Result<Response, S::Code> {
+pub fn stats<S: StorageService>(call: &CallOf<S>) -> Result<Response, S::Code> {
     if !call.target.secondary {
         return Err(Fault::new(CommonCode::InvalidQueryParameterValue)
             .say("Statistics are there at the secondary endpoint only."));
@@ -112,7 +112,7 @@ pub fn stats<S: StorageService>(call: &S::Call) -> Result<Response, S::Code> {
 /// Answers a CORS preflight request by the rules of the account.
 pub async fn preflight<S: StorageService>(
     front: &S,
-    call: &S::Call,
+    call: &CallOf<S>,
     headers: &HeaderMap,
 ) -> Result<Response, S::Code> {
     let properties = properties(front, call.account()).await?;
@@ -127,7 +127,7 @@ pub async fn preflight<S: StorageService>(
 /// A key with which the user of the request's token can sign for a while.
 pub fn user_delegation_key<S: StorageService>(
     front: &S,
-    call: &S::Call,
+    call: &CallOf<S>,
     document: &[u8],
 ) -> Result<Response, S::Code> {
     let Access::User(identity) = &call.access else {

@@ -2,6 +2,8 @@
 //!
 //! The tick is the finest time that the services keep (it is that of .NET), so nothing is lost on the way.
 
+use lazuli_env::calendar::{civil_from_days, days_from_civil};
+
 pub const TICKS_PER_MILLI: i64 = 10_000;
 pub const TICKS_PER_SECOND: i64 = 1_000 * TICKS_PER_MILLI;
 const SECONDS_PER_DAY: i64 = 86_400;
@@ -175,44 +177,6 @@ fn number(text: &str, digits_min: usize, digits_max: usize) -> Option<i64> {
 
 fn clock(second_of_day: i64) -> (i64, i64, i64) {
     (second_of_day / 3600, second_of_day / 60 % 60, second_of_day % 60)
-}
-
-/// Days since the Unix epoch of a date of the Gregorian calendar, if there is such a date. (Years count from March here,
-/// so that the leap day is a year's last.)
-fn days_from_civil(year: i64, month: i64, day: i64) -> Option<i64> {
-    if !(1..=12).contains(&month) || !(1..=days_in_month(year, month)).contains(&day) {
-        return None;
-    }
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    Some(era * 146_097 + day_of_era - 719_468)
-}
-
-fn days_in_month(year: i64, month: i64) -> i64 {
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    match month {
-        4 | 6 | 9 | 11 => 30,
-        2 if leap => 29,
-        2 => 28,
-        _ => 31,
-    }
-}
-
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month, day)
 }
 
 #[cfg(test)]

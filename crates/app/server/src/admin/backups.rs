@@ -1,4 +1,4 @@
-//! Backups and restores in the admin API: the one is the body of an answer, the other that of a request.
+//! Backups and restores in the admin API: a backup is a response body, a restore a request body.
 
 use std::sync::Arc;
 

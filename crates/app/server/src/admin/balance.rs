@@ -1,4 +1,4 @@
-//! The balancer in the admin API: what it would do, what it does, and what it did.
+//! The balancer in the admin API: its plan, its running actions, and its finished ones.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Jobs in the admin API: moves that are under way, and those that are over.
+//! Jobs in the admin API: running and finished moves.
 
 use std::collections::BTreeMap;
 

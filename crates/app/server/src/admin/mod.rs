@@ -68,8 +68,7 @@ impl Admin {
         self.counted(request, via).await
     }
 
-    /// Tries a token. After too many wrong ones nobody finds out for a while whether a further one is right, by whichever
-    /// way it comes.
+    /// Checks a token. After too many wrong ones all tokens are refused for a while, from the API and the portal alike.
     fn try_token(&self, text: &str, now: Instant) -> Tried {
         if let Some(wait) = self.attempts.wait(now) {
             return Tried::Wait(wait);
@@ -90,7 +89,7 @@ impl Admin {
         response
     }
 
-    /// Answers and counts one request of somebody who has shown the token, in one way or the other, or has not.
+    /// Answers and counts one request. `via` says how the client has shown the token; none if it has not.
     async fn counted(&self, request: Request, via: Option<Via>) -> Response {
         let began = Instant::now();
         let found = Route::find(request.method.as_str(), &request.path, &request.query);

@@ -1,11 +1,11 @@
-//! What the admin API is, for programs: the document in `docs/admin-api`, served as it is.
+//! Serves the OpenAPI document in `docs/admin-api`.
 //!
 //! A test compares it with the routes, both ways. Wherever assertions are on, so in every test of a running server, each
 //! answer is held to it too: its status, and the types and required fields of its JSON.
 
 use lazuli_http::{Response, StatusCode};
 
-/// The document. It is an entry of the table of contents for whoever writes a client, and must be true.
+/// The OpenAPI document, from which clients are written.
 const DOCUMENT: &str = include_str!("../../../../../docs/admin-api/openapi.json");
 
 pub(super) fn response() -> Response {

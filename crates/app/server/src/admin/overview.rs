@@ -1,4 +1,4 @@
-//! What is kept and what is asked for, summed up: services with their requests, and storage by shard.
+//! Totals for the overview page: requests by service, and storage by shard.
 
 use lazuli_net::{Metrics, STEP_S, Step};
 use lazuli_shardmap::Shard;

@@ -1,4 +1,4 @@
-//! One partition in the admin API: what it holds, who is beside it, and where it would be cut.
+//! One partition in the admin API: its figures, its neighbours, and where it would be split.
 
 use lazuli_engine::Middle;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Folders in doubt in the admin API: what is wrong, what would be lost, and taking them as they are.
+//! Folders in doubt in the admin API: the reason, what would be lost, and accepting them as they are.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What the server is and does, at a glance.
+//! The status of the server: version, endpoints, shards, maps and problems.
 
 use serde_json::{Value, json};
 

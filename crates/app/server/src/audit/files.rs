@@ -1,4 +1,4 @@
-//! The files of the audit log: `current.jsonl`, and older ones that a full one makes room by. The oldest is given up.
+//! The files of the audit log: `current.jsonl` and rotated ones. The oldest is deleted.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};

@@ -1,4 +1,4 @@
-//! The audit log: every change that the admin API was asked for, written down before it is tried and again when it is over.
+//! The audit log: every change through the admin API is logged before it begins and again when it ends.
 //!
 //! One line of JSON for each, on disk before the change begins. A change that cannot be written down is not made. What
 //! stands in a line is chosen by the table of routes: names and numbers, never a key, a token, or what users stored.
@@ -99,8 +99,8 @@ impl Audit {
     }
 }
 
-/// A change that has been written down and is not over. Dropped without an end it is written down as abandoned: whoever
-/// asked for it went away, or its time was up.
+/// A logged change that has not ended. If it is dropped before its end it is logged as abandoned: the client has
+/// disconnected, or the request has timed out.
 pub(crate) struct Begun {
     files: Arc<Mutex<Files>>,
     number: u64,

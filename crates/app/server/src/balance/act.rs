@@ -1,4 +1,4 @@
-//! One action of a plan, through the engine. What has changed since the plan was made is not acted upon.
+//! Executes one action of a plan through the engine. Partitions that have changed since the plan was made are skipped.
 
 use std::time::Duration;
 

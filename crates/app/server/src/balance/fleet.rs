@@ -24,12 +24,12 @@ const MINUTE_MS: u64 = 60_000;
 pub(super) const WATCH_MS: u64 = MINUTE_MS;
 
 /// What is known of all partitions at once.
-struct Known {
+struct PartitionFacts {
     sizes: BTreeMap<PartitionId, Size>,
     moving: BTreeMap<PartitionId, ShardId>,
     changed: BTreeMap<PartitionId, u64>,
     expected: BTreeMap<PartitionId, (f64, u64)>,
-    /// Whether the history is old enough to tell who is cold: after a start everybody seems to be.
+    /// Whether the history is long enough to tell which partitions are cold: right after a start all seem to be.
     knows_cold: bool,
 }
 
@@ -76,7 +76,7 @@ impl Balancer {
         ShardFigures { state, ..ShardFigures::new(shard.id) }
     }
 
-    async fn known(&self, now_ms: u64) -> Result<Known> {
+    async fn known(&self, now_ms: u64) -> Result<PartitionFacts> {
         let moving = self.engine.manager().catalog().moves().await?;
         let mut changed = BTreeMap::new();
         for finished in self.engine.moves_finished().await? {
@@ -92,7 +92,7 @@ impl Balancer {
         };
         let average_ms = u64::from(self.settings.average_minutes) * MINUTE_MS;
         let knows_cold = self.history.history().age_ms() >= average_ms;
-        Ok(Known {
+        Ok(PartitionFacts {
             knows_cold,
             sizes: self.sizes().await?,
             moving: moving.into_iter().map(|it| (it.partition, it.target)).collect(),
@@ -132,7 +132,7 @@ impl Balancer {
         container: &Container,
         entry: &Entry,
         shards: &[Shard],
-        known: &Known,
+        known: &PartitionFacts,
     ) -> PartitionFigures {
         let Partition { id, shard, routes, state, .. } = &entry.partition;
         let size = known.sizes.get(id);

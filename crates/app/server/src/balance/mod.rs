@@ -20,14 +20,14 @@ use lazuli_store::Result;
 
 use crate::host::Host;
 use crate::settings::Balance;
-pub(crate) use state::{Asked, Ended, Kind, State};
+pub(crate) use state::{Asked, BalancerState, Ended, Kind};
 
 pub(crate) struct Balancer {
     engine: Arc<Engine>,
     history: Arc<Recorder>,
     host: Arc<Host>,
     settings: Balance,
-    state: Mutex<State>,
+    state: Mutex<BalancerState>,
     /// Held by the task that carries out a plan, so that two plans do not move the same shards.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
@@ -75,7 +75,7 @@ impl Balancer {
     }
 
     /// What is kept, for as long as it takes to look something up.
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, BalancerState> {
         // What this lock guards is whole after every statement, so a panic elsewhere does not spoil it.
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }

@@ -1,4 +1,4 @@
-//! Carrying out plans: by hand until nothing is left to do, by itself one plan from time to time.
+//! Executes plans: by command until nothing is left to do, automatically one plan per interval.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::{Asked, Balancer, Drawn};
 const PLANS_MAX: usize = 1_000;
 /// Actions at the same time, moves among them: splits and merges are quick, and all of them are changes of one catalog.
 const ACTIONS_AT_ONCE: usize = 32;
-/// How often it is looked whether the window has opened or somebody wants to stop.
+/// How often the balancer checks whether its window has opened or it was asked to stop.
 const LOOK: Duration = Duration::from_millis(500);
 /// How often an empty plan is made again while partitions are being counted, and how long is waited in between.
 const COUNT_TRIES_MAX: usize = 25;
@@ -32,17 +32,17 @@ impl Balancer {
         Ok(())
     }
 
-    /// Gives up what waits. Moves that are under way go on; each is a job that can be called off by itself.
+    /// Drops actions that have not begun. Running moves continue; each is a job that can be cancelled by itself.
     pub(crate) fn stop(&self) {
         self.state().stop = true;
     }
 
-    /// Looks from time to time whether something is to be done, until the task is aborted.
+    /// Plans at every interval, until the task is aborted.
     pub(crate) fn start(self: Arc<Self>) -> JoinHandle<()> {
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(self.settings.interval).await;
-                // Somebody is at it by hand.
+                // A run by command is in progress.
                 let Ok(turn) = self.turn.clone().try_lock_owned() else { continue };
                 if self.is_open() {
                     self.enter(Asked::ByItself);

@@ -1,4 +1,4 @@
-//! What the balancer remembers while the server runs: what it does, what it did, and who rests.
+//! The state of the balancer in memory: running and finished actions, and partitions that are left alone for a while.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,7 +13,7 @@ const PARTITIONS_MAX: usize = 100_000;
 /// Who wanted plans to be carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// Somebody, by command.
+    /// An operator, by command.
     ByHand,
     /// The balancer itself.
     ByItself,
@@ -79,10 +79,10 @@ pub(crate) struct Ended {
 }
 
 #[derive(Default)]
-pub(crate) struct State {
+pub(crate) struct BalancerState {
     /// Who asked for what is being carried out now.
     pub(crate) running: Option<Asked>,
-    /// Somebody wants it to end.
+    /// An operator has asked to stop it.
     pub(crate) stop: bool,
     pub(crate) waiting: usize,
     pub(crate) plans: u64,
@@ -104,7 +104,7 @@ pub(crate) struct State {
     next: u64,
 }
 
-impl State {
+impl BalancerState {
     pub(super) fn planned(&mut self, fleet: &Fleet, plan: &Plan) {
         self.plans += 1;
         self.waiting = plan.actions.len();
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn actions_are_counted_and_the_last_ones_remembered() {
-        let mut state = State::default();
+        let mut state = BalancerState::default();
         for n in 0..ENDED_MAX as u64 + 5 {
             let number = state.begin(action(n));
             state.end(number, n, (n % 2 == 0).then(|| "why".to_owned()));
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn who_has_rested_is_forgotten() {
-        let mut state = State::default();
+        let mut state = BalancerState::default();
         state.rest(PartitionId(1), 1_000);
         state.rest(PartitionId(2), 2_000);
         state.expect(PartitionId(3), 7.0, 1_500);

@@ -1,4 +1,4 @@
-//! What the system says about this process. Where it says nothing, nothing is reported.
+//! Metrics of this process from the operating system. What the system does not provide is left out.
 
 use super::page::Page;
 

@@ -1,4 +1,4 @@
-//! Restores: a backup comes in as the body of a request, is looked through to its end, and only then brought into its
+//! Restores: a backup is received as the body of a request and verified to its end. Only then it is written into its
 //! partitions, in a task that is not cancelled when the client disconnects.
 
 mod staging;
@@ -74,11 +74,11 @@ pub(crate) struct Restores {
     folder: PathBuf,
     engine: Arc<Engine>,
     accounts: Arc<Registry>,
-    known: Mutex<Known>,
+    known: Mutex<RestoreBook>,
 }
 
 #[derive(Default)]
-struct Known {
+struct RestoreBook {
     last: u64,
     /// Names of containers that backups are on their way to.
     targets: Vec<String>,
@@ -98,7 +98,7 @@ impl Restores {
         Self { folder, engine, accounts, known: Mutex::default() }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, RestoreBook> {
         // What this lock guards is whole after every statement, so a panic elsewhere does not spoil it.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,5 +1,4 @@
-//! A backup that came in, as a file beside the stores until it is restored: so all of it is looked through before anything
-//! is changed, however it comes and however slowly.
+//! A received backup, as a file beside the stores until it is restored: all of it is verified before anything is changed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};

@@ -246,7 +246,7 @@ const LOG_LEVELS: &[(&str, LogLevel)] = &[
 ];
 const LOG_FORMATS: &[(&str, LogFormat)] = &[("text", LogFormat::Text), ("json", LogFormat::Json)];
 
-/// The shortest token that somebody may choose.
+/// The least length of a token that an operator sets.
 pub const ADMIN_TOKEN_CHARS_MIN: usize = 16;
 
 fn admin_token(text: &str) -> value::Parsed<Secret> {

@@ -1,4 +1,4 @@
-//! The known name that somebody who mistyped most likely meant.
+//! Suggests the known name that is nearest to a mistyped one.
 
 /// The nearest of `known`, if it is near enough to be a slip of the fingers.
 pub(super) fn nearest<'a>(

@@ -13,7 +13,7 @@ pub struct Row {
     pub takes: &'static str,
     /// None where nothing is the default.
     pub default: Option<&'static str>,
-    /// A secret is masked wherever it is printed and has no flag, because anybody can read command lines.
+    /// A secret is masked wherever it is printed and has no flag, because command lines are visible to all users.
     pub secret: bool,
     pub help: &'static str,
     /// Whether it can also be set for one front: `tls` for all of them, `table-tls` for Tables.
@@ -82,7 +82,7 @@ pub static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| {
 });
 
 const ROWS: &[Row] = &[
-    row("data", "DIR", Some("./lazuli-data"), "Where everything is kept"),
+    row("data", "DIR", Some("./lazuli-data"), "The data folder"),
     row("host", "ADDRESS", Some("127.0.0.1"), "The address that the fronts listen on"),
     row(
         "admin-port",
@@ -100,35 +100,35 @@ const ROWS: &[Row] = &[
         "durability",
         "synced|relaxed",
         Some("synced"),
-        "Whether an answered write is on disk (synced), or will be soon (relaxed)",
+        "When a write is acknowledged: after its fsync (synced) or before it (relaxed)",
     ),
-    row("cache-size", "BYTES", Some("64MiB"), "Memory for cached data, of each shard"),
+    row("cache-size", "BYTES", Some("64MiB"), "The cache size of each shard"),
     row(
         "tls",
         "off|beside|only",
         Some("off"),
-        "TLS: none, on the same ports as the plain protocol, or nothing else",
+        "TLS: off, accepted beside plain connections on the same ports, or required",
     )
     .per_front(),
     row(
         "tls-cert",
         "FILE",
         None,
-        "The certificate chain (PEM); without it a self-signed one is made and kept",
+        "The certificate chain (PEM); without it a self-signed one is created and stored",
     ),
     row("tls-key", "FILE", None, "The private key of tls-cert (PEM)"),
     row(
         "allow-addresses",
         "ADDRESS[/BITS],…",
         None,
-        "The addresses that may connect to the fronts; without it all that can reach them",
+        "The client addresses that may connect to the fronts; without it all",
     )
     .per_front(),
     row(
         "oauth",
         "off|basic",
         Some("off"),
-        "Bearer tokens over HTTPS: refused, or taken after a look at all but their signature",
+        "Bearer tokens over HTTPS: refused, or accepted after checks of all but their signature",
     ),
     row(
         "connections-max",
@@ -137,9 +137,9 @@ const ROWS: &[Row] = &[
         "Connections of a front at the same time; beyond it clients get 503",
     )
     .per_front(),
-    row("header-bytes-max", "BYTES", Some("64KiB"), "The largest head of a request")
+    row("header-bytes-max", "BYTES", Some("64KiB"), "The largest request head: request line and headers")
         .per_front(),
-    row("body-bytes-max", "BYTES", Some("4MiB"), "The largest body of a request that is no content of a blob").per_front(),
+    row("body-bytes-max", "BYTES", Some("4MiB"), "The largest request body, except contents of blobs").per_front(),
     row(
         "in-flight-bytes-max",
         "BYTES",
@@ -164,14 +164,14 @@ const ROWS: &[Row] = &[
         "body-rate-min",
         "BYTES",
         Some("1KiB"),
-        "The least bytes per second of a body, and of an answer that its client is slow to take",
+        "The lowest transfer rate of a request body or a response, in bytes per second",
     )
     .per_front(),
     row(
         "idle-timeout",
         "TIME",
         Some("120s"),
-        "How long a connection may stay without a request",
+        "How long a connection may be idle",
     )
     .per_front(),
     row("request-timeout", "TIME", Some("5m"), "How long a request may take altogether")
@@ -180,7 +180,7 @@ const ROWS: &[Row] = &[
         "stop-timeout",
         "TIME",
         Some("10s"),
-        "How long requests may go on after a signal to stop",
+        "How long requests may continue after a stop signal",
     ),
     row(
         "queue-message-bytes-max",
@@ -192,7 +192,7 @@ const ROWS: &[Row] = &[
         "queue-messages-per-second-max",
         "COUNT",
         None,
-        "Refuse what is over so many messages per second of one queue, as the original does at 2000",
+        "The most messages per second of one queue; the original service allows 2000",
     ),
     row(
         "table-key-bytes-max",
@@ -267,13 +267,13 @@ const ROWS: &[Row] = &[
         "blob-collect-interval",
         "TIME",
         Some("5s"),
-        "How often the contents that no blob has any more are looked for and removed",
+        "How often unreferenced contents of blobs are garbage collected",
     ),
     row(
         "history-partitions-max",
         "COUNT",
         Some("10000"),
-        "How many partitions have their last day of figures kept in memory, up to 11 KB each",
+        "How many partitions keep their figures of the last day in memory, up to 11 KB each",
     ),
     row(
         "balance",
@@ -285,20 +285,20 @@ const ROWS: &[Row] = &[
         "balance-interval",
         "TIME",
         Some("1m"),
-        "How often it looks whether something is to be done",
+        "How often the balancer plans",
     ),
     row("balance-average", "TIME", Some("5m"), "The time over which requests are averaged"),
     row(
         "balance-goals",
         "GOALS",
         Some("bytes=1,requests=1,items=0"),
-        "What is spread evenly over shards, and how much each counts; 0 means not at all",
+        "What is evened out over the shards, with weights; 0 means not at all",
     ),
     row(
         "balance-band",
         "PERCENT",
         Some("10%"),
-        "How far from the mean a shard may be before anything is done",
+        "How far a shard may be from the mean before the balancer acts",
     ),
     row(
         "balance-gain-min",
@@ -310,7 +310,7 @@ const ROWS: &[Row] = &[
         "balance-floor-bytes",
         "BYTES",
         Some("64MiB"),
-        "Differences up to this are not worth a move",
+        "Smaller differences in bytes are ignored",
     ),
     row("balance-floor-requests", "NUMBER", Some("10"), "The same in requests per second"),
     row("balance-floor-items", "NUMBER", Some("100000"), "The same in items"),
@@ -318,7 +318,7 @@ const ROWS: &[Row] = &[
         "balance-rest",
         "TIME",
         Some("10m"),
-        "How long a partition rests after a move or merge",
+        "How long a partition is left alone after a move or merge",
     ),
     row("balance-split-bytes", "BYTES", Some("10GiB"), "Partitions with more bytes are split"),
     row(
@@ -357,7 +357,7 @@ const ROWS: &[Row] = &[
         "balance-bandwidth",
         "BYTES",
         Some("256MiB"),
-        "What all its moves together copy in a second",
+        "The bandwidth limit of all its moves together, per second",
     ),
     row(
         "balance-window",
@@ -369,7 +369,7 @@ const ROWS: &[Row] = &[
         "balance-actions-max",
         "COUNT",
         Some("10000"),
-        "The longest plan; the next one goes on",
+        "The most actions of one plan; the next plan continues",
     ),
     row(
         "log-level",
@@ -378,11 +378,11 @@ const ROWS: &[Row] = &[
         "The least important lines to log",
     ),
     row("log-format", "text|json", Some("text"), "How lines are logged, on standard error"),
-    secret("admin-token", "TEXT", "The token of the admin API; without it one is made and kept"),
+    secret("admin-token", "TEXT", "The token of the admin API; without it one is generated and stored"),
     secret(
         "accounts",
         "NAME:KEY[:KEY];…",
-        "Accounts of this run, in place of the kept ones and of devstoreaccount1",
+        "Accounts of this run, in place of the stored ones and of devstoreaccount1",
     ),
 ];
 

@@ -13,13 +13,14 @@ use lazuli_console::progress::{Figures, Meter};
 use lazuli_console::{Failure, Result, output};
 use lazuli_http::client::blocking::Answer;
 use lazuli_http::uri::percent_encode;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::columns::Union;
 use super::entity::{PARTITION_KEY, ROW_KEY, object, properties};
 use super::progress::{Progress, beside};
-use super::{Export, Format, format_of, is_standard};
+use super::{Export, Format, format_of, is_standard, name_of};
 use crate::account::Account;
 use crate::session::{Call, Session};
 
@@ -41,7 +42,7 @@ pub fn export(account: &Arc<Account>, export: &Export, json: bool) -> Result<()>
     } else {
         let what = json!({
             "export": account.base(), "account": account.name, "table": export.table,
-            "format": format.name(), "filter": export.filter, "select": export.select,
+            "format": name_of(&format), "filter": export.filter, "select": export.select,
         });
         work.progress = Progress::new(Some(beside(&export.file, ".progress")), what);
         let done = to_file(&mut work, export, format);
@@ -53,8 +54,9 @@ pub fn export(account: &Arc<Account>, export: &Export, json: bool) -> Result<()>
     Ok(())
 }
 
-/// How far it is.
-#[derive(Debug, Default)]
+/// How far it is, as the progress file keeps it.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 struct ExportPosition {
     next: Option<Continuation>,
     /// All pages are there.
@@ -62,23 +64,6 @@ struct ExportPosition {
     entities: u64,
     /// Of the lines of JSON.
     bytes: u64,
-}
-
-impl ExportPosition {
-    fn to_json(&self) -> Value {
-        let next = self.next.as_ref().map(Continuation::to_json);
-        let (entities, bytes) = (self.entities, self.bytes);
-        json!({ "next": next, "complete": self.complete, "entities": entities, "bytes": bytes })
-    }
-
-    fn from_json(value: &Value) -> Self {
-        Self {
-            next: Continuation::from_json(&value["next"]),
-            complete: value["complete"] == true,
-            entities: value["entities"].as_u64().unwrap_or_default(),
-            bytes: value["bytes"].as_u64().unwrap_or_default(),
-        }
-    }
 }
 
 struct Work {
@@ -101,7 +86,7 @@ impl Work {
             self.at.next = next;
             if self.progress.is_due() || self.at.complete {
                 keep(out).map_err(|error| cannot_write(&error))?;
-                self.progress.save(self.at.to_json())?;
+                self.progress.save(json!(self.at))?;
             }
             self.meter.show(Figures { items: self.at.entities, bytes: self.at.bytes });
         }
@@ -139,12 +124,12 @@ fn to_file(work: &mut Work, export: &Export, format: Format) -> Result<()> {
             .hint("continue with --resume, or start again with --overwrite"));
     }
     let kept = if export.resume { work.progress.read()? } else { None };
-    work.at = kept.as_ref().map(ExportPosition::from_json).unwrap_or_default();
+    work.at = kept.and_then(|kept| serde_json::from_value(kept).ok()).unwrap_or_default();
     let first = Figures { items: work.at.entities, bytes: work.at.bytes };
     work.meter = Meter::new("exported", "entities", export.quiet, first, None);
     let part = beside(&export.file, ".part");
     let mut lines = open_part(&part, work.at.bytes)?;
-    work.progress.save(work.at.to_json())?;
+    work.progress.save(json!(work.at))?;
     if let Err(failure) = work.pages(&mut lines, |file| file.sync_data()) {
         if work.at.entities == 0 {
             // There is nothing to resume.
@@ -250,7 +235,7 @@ fn summary(work: &Work, export: &Export, json: bool) {
 }
 
 /// Where the next page begins, as the service said it; opaque to us.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 struct Continuation {
     partition: String,
     row: Option<String>,
@@ -261,15 +246,6 @@ impl Continuation {
         let header = |name: &str| answer.header(name).map(str::to_owned);
         let partition = header("x-ms-continuation-NextPartitionKey")?;
         Some(Self { partition, row: header("x-ms-continuation-NextRowKey") })
-    }
-
-    fn to_json(&self) -> Value {
-        json!({ "partition": self.partition, "row": self.row })
-    }
-
-    fn from_json(value: &Value) -> Option<Self> {
-        let partition = value["partition"].as_str()?.to_owned();
-        Some(Self { partition, row: value["row"].as_str().map(str::to_owned) })
     }
 }
 
@@ -352,8 +328,8 @@ mod tests {
     fn continuations_survive_the_progress_file() {
         for row in [None, Some("r".to_owned())] {
             let one = Continuation { partition: "1!a".to_owned(), row };
-            assert_eq!(Continuation::from_json(&one.to_json()), Some(one));
+            assert_eq!(serde_json::from_value::<Continuation>(json!(one)).unwrap(), one);
         }
-        assert_eq!(Continuation::from_json(&Value::Null), None);
+        assert!(serde_json::from_value::<Continuation>(Value::Null).is_err());
     }
 }

@@ -20,7 +20,7 @@ use super::frontier::{Frontier, Step};
 use super::progress::Progress;
 use super::source::{Record, Source};
 use super::writer::{Batch, Item, Order, Outcome, Writer};
-use super::{Import, ensure, format_of, is_standard};
+use super::{Import, ensure, format_of, is_standard, name_of};
 use crate::account::Account;
 use crate::session::Session;
 
@@ -39,7 +39,7 @@ pub fn import(account: &Arc<Account>, import: &Import, json: bool) -> Result<()>
     }
     let what = json!({
         "import": account.base(), "account": account.name, "table": import.table,
-        "format": format.name(), "mode": import.mode.name(),
+        "format": name_of(&format), "mode": name_of(&import.mode),
     });
     let progress = match &import.progress {
         None if is_kept => Progress::of_file(&import.file, what),

@@ -43,15 +43,6 @@ pub enum Format {
     Csv,
 }
 
-impl Format {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Jsonl => "jsonl",
-            Self::Csv => "csv",
-        }
-    }
-}
-
 /// What an import does with an entity that exists already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Mode {
@@ -63,14 +54,9 @@ pub enum Mode {
     Merge,
 }
 
-impl Mode {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Insert => "insert",
-            Self::Replace => "replace",
-            Self::Merge => "merge",
-        }
-    }
+/// The name of a format or mode, as the command line takes it.
+fn name_of(choice: &impl ValueEnum) -> String {
+    choice.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 #[derive(Clone, Debug, Args)]

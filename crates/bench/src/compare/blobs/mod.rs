@@ -3,15 +3,15 @@
 mod plain;
 mod requests;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::load::{self, Figure, nonce};
+use super::load::{self, nonce};
 use super::report::{Bound, Row};
 use super::server::{Kind, Server};
 use super::{Options, Result};
-use crate::figures::{mebibytes, median, verdict};
+use crate::figures::mebibytes;
+use crate::report::{Report, Turns};
 use requests::{BLOCK_BYTES, BlobOperation, BlobRequests, LARGE_BLOCKS, READ_BLOBS};
 
 const CONNECTIONS: [usize; 3] = [1, 16, 64];
@@ -34,71 +34,10 @@ const PLAIN_SHARE_LEAST: f64 = 0.75;
 /// The most resident memory of the server at any time.
 const PEAK_BYTES_MAX: u64 = 150 * 1024 * 1024;
 
-/// A large transfer, in blocks a second, round by round.
-struct Large {
-    name: &'static str,
-    ours: Vec<Figure>,
-    plain: Vec<Figure>,
-}
-
-impl Large {
-    /// The median over the rounds of ours divided by theirs.
-    fn share(&self) -> f64 {
-        let rounds = self.ours.iter().zip(&self.plain);
-        median(rounds.map(|(ours, plain)| ours.per_second / plain.per_second))
-    }
-
-    fn is_met(&self) -> bool {
-        self.share() >= PLAIN_SHARE_LEAST
-    }
-}
-
-impl fmt::Display for Large {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let speed = |figures: &[Figure]| {
-            median(figures.iter().map(|it| it.per_second)) * mebibytes(BLOCK_BYTES as u64)
-        };
-        let (ours, plain, share) = (speed(&self.ours), speed(&self.plain), self.share());
-        let (name, met) = (self.name, verdict(self.is_met()));
-        write!(f, "{name}: {ours:.0} MiB/s, plain files {plain:.0} MiB/s, {share:.2} {met}")
-    }
-}
-
-#[derive(Default)]
-pub struct Report {
-    rows: Vec<Row>,
-    large: Vec<Large>,
-    peak_ours: u64,
-    peak_peer: u64,
-}
-
-impl Report {
-    pub fn is_met(&self) -> bool {
-        self.rows.iter().all(Row::is_met)
-            && self.large.iter().all(Large::is_met)
-            && self.peak_ours <= PEAK_BYTES_MAX
-    }
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}", Row::HEAD)?;
-        for row in &self.rows {
-            writeln!(f, "{row}")?;
-        }
-        writeln!(f)?;
-        for large in &self.large {
-            writeln!(f, "{large}")?;
-        }
-        let met = verdict(self.peak_ours <= PEAK_BYTES_MAX);
-        let (ours, peer) = (mebibytes(self.peak_ours), mebibytes(self.peak_peer));
-        writeln!(f, "memory at its peak: {ours:.0} MiB, peer {peer:.0} MiB {met}")
-    }
-}
-
 /// Measures everything. The report says whether the bounds are met.
 pub fn run(options: &Options) -> Result<Report> {
     let mut report = Report::default();
+    report.say(Row::HEAD);
     let ours = Server::start(Kind::Synced, options, &options.folder.join("ours"))?;
     let peer = Server::start(Kind::Azurite, options, &options.folder.join("peer"))?;
     for bytes in PUT_BYTES {
@@ -129,8 +68,9 @@ pub fn run(options: &Options) -> Result<Report> {
     if options.wants("large") {
         large(options, &mut report, &ours)?;
     }
-    report.peak_ours = ours.peak_memory()?;
-    report.peak_peer = peer.peak_memory()?;
+    let [ours, peer] = [ours.peak_memory()?, peer.peak_memory()?].map(mebibytes);
+    report.at_most("memory at its peak, MiB", ours, mebibytes(PEAK_BYTES_MAX));
+    report.figure("memory of the peer at its peak, MiB", peer);
     Ok(report)
 }
 
@@ -161,7 +101,7 @@ fn compare(
         // The emulator first, ours right after it, so that other load on the machine affects both.
         let theirs = measure(peer)?;
         let bound = bound(verb, bytes, connections);
-        report.rows.push(Row::measured(name, bound, measure(ours)?, theirs));
+        Row::measured(report, name, bound, measure(ours)?, theirs);
     }
     Ok(())
 }
@@ -214,7 +154,7 @@ fn lists(
         name += &format!(" (peer: {filled} names)");
     }
     let bound = Bound(if names == LIST_NAMES[1] { 10.0 } else { 0.0 });
-    report.rows.push(Row::measured(name, bound, figure, theirs));
+    Row::measured(report, name, bound, figure, theirs);
     Ok(())
 }
 
@@ -230,17 +170,18 @@ fn large(options: &Options, report: &mut Report, ours: &Server) -> Result {
         [("upload", BlobOperation::PutBlock), ("download", BlobOperation::GetRange)]
     {
         let made = || Ok(BlobRequests::new(operation, &container, content.clone()));
-        let mut large = Large { name, ours: Vec::new(), plain: Vec::new() };
+        let mut turns = Turns::default();
         for _ in 0..LARGE_ROUNDS {
             ours.settle();
             let figure =
                 load::run_at(plain, CONNECTIONS_LARGE, options.time, || Duration::ZERO, made)?;
-            large.plain.push(figure);
+            turns.theirs.push(figure.per_second);
             ours.settle();
-            large.ours.push(load::run(ours, CONNECTIONS_LARGE, options.time, made)?);
+            turns.ours.push(load::run(ours, CONNECTIONS_LARGE, options.time, made)?.per_second);
         }
-        eprintln!("{large}");
-        report.large.push(large);
+        let [ours, plain] = turns.medians().map(|rate| rate * mebibytes(BLOCK_BYTES as u64));
+        report.say(format_args!("{name}: {ours:.0} MiB/s, plain files {plain:.0} MiB/s"));
+        report.at_least(format!("{name}, share"), turns.share(), PLAIN_SHARE_LEAST);
     }
     Ok(())
 }

@@ -2,12 +2,11 @@
 
 mod requests;
 
-use std::fmt;
-
 use super::load::{self, Figure};
-use super::report::{Bound, Growth, Row};
+use super::report::{self, Bound, Row};
 use super::server::{Kind, Server};
 use super::{Options, Result};
+use crate::report::Report;
 use requests::{QueueOperation, QueueRequests};
 
 const CONNECTIONS: [usize; 3] = [1, 16, 64];
@@ -28,35 +27,10 @@ const OPERATIONS: [QueueOperation; 3] =
 /// The name under which only the short and the long queue are compared.
 const GROWTH: &str = "growth";
 
-#[derive(Clone, Debug, Default)]
-pub struct Report {
-    rows: Vec<Row>,
-    growth: Vec<Growth>,
-}
-
-impl Report {
-    pub fn is_met(&self) -> bool {
-        self.rows.iter().all(Row::is_met) && self.growth.iter().all(Growth::is_met)
-    }
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}", Row::HEAD)?;
-        for row in &self.rows {
-            writeln!(f, "{row}")?;
-        }
-        writeln!(f)?;
-        for growth in &self.growth {
-            writeln!(f, "{growth}")?;
-        }
-        Ok(())
-    }
-}
-
 /// Measures everything. The report says whether the bounds are met.
 pub fn run(options: &Options) -> Result<Report> {
     let mut report = Report::default();
+    report.say(Row::HEAD);
     let ours = Server::start(Kind::Synced, options, &options.folder.join("ours"))?;
     let peer = Server::start(Kind::Azurite, options, &options.folder.join("peer"))?;
     for operation in OPERATIONS.into_iter().filter(|it| options.wants(it.name())) {
@@ -67,7 +41,7 @@ pub fn run(options: &Options) -> Result<Report> {
             let figure = measure(operation, connections, options, &ours, backlog)?;
             let name = format!("{}, {connections} connections", operation.name());
             let bound = bound(operation, connections);
-            report.rows.push(Row::measured(name, bound, figure, theirs));
+            Row::measured(&mut report, name, bound, figure, theirs);
         }
     }
     drop(peer);
@@ -129,7 +103,7 @@ fn growth(options: &Options, few: &Server, report: &mut Report) -> Result {
                 figures.push(figure(operation, CONNECTIONS_BOUND, options, server, queue)?);
             }
         }
-        report.growth.push(Growth { name: operation.name().to_owned(), few: small, many: large });
+        report::growth(report, operation.name(), &small, &large);
     }
     Ok(())
 }

@@ -4,15 +4,19 @@ mod entity;
 mod requests;
 
 use super::load::{self, Figure, nonce};
-use super::report::{Bound, Growth, Memory, Report, Row};
+use super::report::{self, Bound, Row};
 use super::server::{Kind, Server};
 use super::{Options, Result};
+use crate::figures::{median, milliseconds};
+use crate::report::Report;
 use requests::{TableOperation, TableRequests};
 
 const CONNECTIONS: [usize; 3] = [1, 16, 64];
 /// At this many most bounds are set.
 const CONNECTIONS_BOUND: usize = 16;
 const COLD_STARTS: usize = 5;
+/// A cold start takes at most this share of the emulator's.
+const START_SHARE_MAX: f64 = 1.0 / 20.0;
 /// How often the small and the large table take turns.
 const GROWTH_ROUNDS: usize = 3;
 
@@ -33,14 +37,15 @@ const OPERATIONS: [TableOperation; 7] = [
 
 /// Measures everything. The report says whether the bounds are met.
 pub fn run(options: &Options) -> Result<Report> {
-    let mut report = Report { entities: options.entities, ..Report::default() };
+    let mut report = Report::default();
     cold_starts(options, &mut report)?;
     let ours = Server::start(Kind::Synced, options, &options.folder.join("ours"))?;
     let peer = Server::start(Kind::Azurite, options, &options.folder.join("peer"))?;
     for server in [&ours, &peer] {
         server.settle();
     }
-    report.memory_start = Memory { ours: ours.memory()?, peer: peer.memory()? };
+    report::memory(&mut report, "memory after start", ours.memory()?, peer.memory()?);
+    report.say(Row::HEAD);
     for server in [&ours, &peer] {
         fill(server, FILLED, options.entities_few)?;
         fill(server, MERGED, options.entities_few)?;
@@ -49,7 +54,8 @@ pub fn run(options: &Options) -> Result<Report> {
         for operation in OPERATIONS.into_iter().filter(|it| options.wants(it.name())) {
             let name = format!("{}, {connections} connections", operation.name());
             let bound = bound(operation, connections);
-            report.rows.push(in_turns(name, bound, operation, connections, options, &ours, &peer)?);
+            let (theirs, figure) = in_turns(operation, connections, options, &ours, &peer)?;
+            Row::measured(&mut report, name, bound, figure, theirs);
         }
     }
     if options.only.is_some() {
@@ -57,23 +63,17 @@ pub fn run(options: &Options) -> Result<Report> {
     }
     let relaxed = Server::start(Kind::Relaxed, options, &options.folder.join("relaxed"))?;
     let name = format!("insert, relaxed, {CONNECTIONS_BOUND} connections");
-    let row = in_turns(
-        name,
-        Bound(8.0),
-        TableOperation::Insert,
-        CONNECTIONS_BOUND,
-        options,
-        &relaxed,
-        &peer,
-    )?;
-    report.rows.push(row);
+    let operation = TableOperation::Insert;
+    let (theirs, figure) = in_turns(operation, CONNECTIONS_BOUND, options, &relaxed, &peer)?;
+    Row::measured(&mut report, name, Bound(8.0), figure, theirs);
     drop(relaxed);
-    growth(options, &ours, &mut report)?;
+    let full = growth(options, &ours, &mut report)?;
     drop(ours);
     // The entities that it has so far are few against those that follow.
     let (few, many) = (options.entities_few, options.entities);
-    report.entities_peer = requests::fill(&peer, FILLED, few, many)?;
-    report.memory_full.peer = peer.memory()?;
+    let reached = requests::fill(&peer, FILLED, few, many)?;
+    report.say(format_args!("full: {many} entities, peer {reached}"));
+    report::memory(&mut report, "memory when full", full, peer.memory()?);
     Ok(report)
 }
 
@@ -93,28 +93,31 @@ fn bound(operation: TableOperation, connections: usize) -> Bound {
 fn cold_starts(options: &Options, report: &mut Report) -> Result {
     let folder = |kind: Kind| options.folder.join(format!("start-{kind:?}"));
     let started = |kind| Ok::<_, String>(Server::start(kind, options, &folder(kind))?.started);
-    report.first_ours = started(Kind::Synced)?;
-    report.first_peer = started(Kind::Azurite)?;
+    let first = [started(Kind::Synced)?, started(Kind::Azurite)?].map(milliseconds);
+    let (mut ours, mut peers) = (Vec::new(), Vec::new());
     for _ in 0..COLD_STARTS {
-        report.starts_ours.push(started(Kind::Synced)?);
-        report.starts_peer.push(started(Kind::Azurite)?);
+        ours.push(milliseconds(started(Kind::Synced)?));
+        peers.push(milliseconds(started(Kind::Azurite)?));
     }
+    let (ours, peer) = (median(ours.into_iter()), median(peers.into_iter()));
+    let line = format!("cold start: {ours:.0} ms, peer {peer:.0} ms, 1/{:.0}", peer / ours);
+    report.judge(line, ours / peer <= START_SHARE_MAX);
+    let [ours, peer] = first;
+    report
+        .say(format_args!("first start, which creates the data: {ours:.0} ms, peer {peer:.0} ms"));
     Ok(())
 }
 
 /// The emulator first, ours right after it, so that other load on the machine affects both.
 fn in_turns(
-    name: String,
-    bound: Bound,
     operation: TableOperation,
     connections: usize,
     options: &Options,
     ours: &Server,
     peer: &Server,
-) -> Result<Row> {
+) -> Result<(Figure, Figure)> {
     let theirs = measure(operation, connections, options, peer)?;
-    let figure = measure(operation, connections, options, ours)?;
-    Ok(Row::measured(name, bound, figure, theirs))
+    Ok((theirs, measure(operation, connections, options, ours)?))
 }
 
 fn measure(
@@ -150,13 +153,13 @@ fn fill(server: &Server, table: &str, entities: u64) -> Result {
     }
 }
 
-/// The same requests to a server with few entities and to one with many, in turns.
-fn growth(options: &Options, few: &Server, report: &mut Report) -> Result {
+/// The same requests to a server with few entities and to one with many, in turns. Returns the memory of the second.
+fn growth(options: &Options, few: &Server, report: &mut Report) -> Result<u64> {
     let folder = options.folder.join("large");
     let many = Server::start(Kind::Synced, options, &folder)?;
     fill(&many, FILLED, options.entities)?;
     many.settle();
-    report.memory_full.ours = many.memory()?;
+    let memory = many.memory()?;
     for operation in [TableOperation::Insert, TableOperation::Get, TableOperation::QueryPartition] {
         let (mut small, mut large) = (Vec::new(), Vec::new());
         for _ in 0..GROWTH_ROUNDS {
@@ -169,7 +172,7 @@ fn growth(options: &Options, few: &Server, report: &mut Report) -> Result {
                 })?);
             }
         }
-        report.growth.push(Growth { name: operation.name().to_owned(), few: small, many: large });
+        report::growth(report, operation.name(), &small, &large);
     }
-    Ok(())
+    Ok(memory)
 }

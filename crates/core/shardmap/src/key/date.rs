@@ -1,15 +1,13 @@
 //! Instants as text: `2024-02-29T12:30:00.1234567Z`, in ticks of 100 ns since 0001-01-01.
-//!
-//! The calendar is the proleptic Gregorian one. Days are counted in eras of 400 years that begin on
-//! the first of March, so the leap day is the last of its year and needs no special case.
+
+use lazuli_env::calendar::{civil_from_days, days_from_civil};
 
 use super::DATE_TIME_TICKS_MAX;
 
 const TICKS_PER_SECOND: i64 = 10_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
-const DAYS_PER_ERA: i64 = 146_097;
-/// Days from 0000-03-01, where the first era begins, to 0001-01-01.
-const DAYS_TO_YEAR_ONE: i64 = 306;
+/// Days from 0001-01-01 to 1970-01-01.
+const DAYS_TO_EPOCH: i64 = 719_162;
 
 /// The text of an instant, which lies in the years 1 to 9999.
 pub(super) fn print(ticks: i64) -> String {
@@ -76,30 +74,15 @@ fn offset(zone: &str) -> Option<i64> {
 
 /// Days since 0001-01-01; none if there is no such date.
 fn days(year: i64, month: i64, day: i64) -> Option<i64> {
-    if !(1..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return None;
-    }
-    let march_year = if month > 2 { year } else { year - 1 };
-    let (era, year_of_era) = (march_year / 400, march_year % 400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    let days = era * DAYS_PER_ERA + day_of_era - DAYS_TO_YEAR_ONE;
-    // The 31st of a shorter month comes out as a day of the next one.
-    (date(days) == (year, month, day)).then_some(days)
+    (1..=9999)
+        .contains(&year)
+        .then(|| days_from_civil(year, month, day))?
+        .map(|it| it + DAYS_TO_EPOCH)
 }
 
 /// The year, month and day that is so many days after 0001-01-01.
 fn date(days: i64) -> (i64, i64, i64) {
-    let days = days + DAYS_TO_YEAR_ONE;
-    let (era, day_of_era) = (days / DAYS_PER_ERA, days % DAYS_PER_ERA);
-    let leap_days = day_of_era / 1460 - day_of_era / 36_524 + day_of_era / 146_096;
-    let year_of_era = (day_of_era - leap_days) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let march_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-    let year = era * 400 + year_of_era + i64::from(month <= 2);
-    (year, month, day)
+    civil_from_days(days - DAYS_TO_EPOCH)
 }
 
 #[cfg(test)]

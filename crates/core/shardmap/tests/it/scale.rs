@@ -4,112 +4,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::world::{Crash, World, new_container, new_shard, text};
-use bytes::Bytes;
-use lazuli_env::BoxFuture;
 use lazuli_shardmap::manager::{Cuts, LocalMaps, Manager, NewPartition, OPERATION_PARTITIONS_MAX};
 use lazuli_shardmap::{
     Catalog, ContainerId, Identity, LocalMap, MapKind, MapSource, PartitionState, ShardId,
 };
-use lazuli_store::faulty::Fault;
+use lazuli_store::faulty::{Fault, FaultyStore, Plan};
 use lazuli_store::mem::MemStore;
-use lazuli_store::{
-    Direction, KeyRange, Page, PageLimit, Reader, Reads, Result, Store, Txn, Write,
-};
+use lazuli_store::{KeyRange, Result, Store};
 
-/// Counts the rows that pass through it, either way.
-struct Counting {
-    inner: MemStore,
-    rows: Arc<AtomicUsize>,
-}
+/// Counts the rows that pass through a store, either way.
+#[derive(Default)]
+struct Counting(AtomicUsize);
 
-struct CountingReader<R> {
-    inner: R,
-    rows: Arc<AtomicUsize>,
-}
-
-impl Reader for CountingReader<Box<dyn Reader>> {
-    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Bytes>>> {
-        self.rows.fetch_add(1, Ordering::Relaxed);
-        self.inner.get(key)
+impl Plan for Counting {
+    fn commit(&self) -> Fault {
+        Fault::None
     }
 
-    fn scan<'a>(
-        &'a self,
-        range: &'a KeyRange,
-        direction: Direction,
-        limit: PageLimit,
-    ) -> BoxFuture<'a, Result<Page>> {
-        Box::pin(async move {
-            let page = self.inner.scan(range, direction, limit).await?;
-            self.rows.fetch_add(1 + page.items.len(), Ordering::Relaxed);
-            Ok(page)
-        })
-    }
-}
-
-impl Reader for CountingReader<Box<dyn Txn>> {
-    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Bytes>>> {
-        self.rows.fetch_add(1, Ordering::Relaxed);
-        self.inner.get(key)
-    }
-
-    fn scan<'a>(
-        &'a self,
-        range: &'a KeyRange,
-        direction: Direction,
-        limit: PageLimit,
-    ) -> BoxFuture<'a, Result<Page>> {
-        Box::pin(async move {
-            let page = self.inner.scan(range, direction, limit).await?;
-            self.rows.fetch_add(1 + page.items.len(), Ordering::Relaxed);
-            Ok(page)
-        })
-    }
-}
-
-impl Txn for CountingReader<Box<dyn Txn>> {
-    fn commit(self: Box<Self>, writes: Vec<Write>) -> BoxFuture<'static, Result<()>> {
-        self.rows.fetch_add(writes.len(), Ordering::Relaxed);
-        self.inner.commit(writes)
-    }
-}
-
-impl Store for Counting {
-    fn snapshot<'a>(
-        &'a self,
-        guards: &'a [Bytes],
-        reads: Reads,
-    ) -> BoxFuture<'a, Result<Box<dyn Reader>>> {
-        Box::pin(async move {
-            let inner = self.inner.snapshot(guards, reads).await?;
-            let reader: Box<dyn Reader> =
-                Box::new(CountingReader { inner, rows: self.rows.clone() });
-            Ok(reader)
-        })
-    }
-
-    fn begin(&self, guards: Vec<Bytes>) -> BoxFuture<'_, Result<Box<dyn Txn>>> {
-        Box::pin(async move {
-            let inner = self.inner.begin(guards).await?;
-            let txn: Box<dyn Txn> = Box::new(CountingReader { inner, rows: self.rows.clone() });
-            Ok(txn)
-        })
-    }
-
-    fn delete_range<'a>(
-        &'a self,
-        range: &'a KeyRange,
-        keys_max: usize,
-    ) -> BoxFuture<'a, Result<usize>> {
-        self.inner.delete_range(range, keys_max)
-    }
-
-    fn size<'a>(&'a self, range: &'a KeyRange) -> BoxFuture<'a, Result<u64>> {
-        self.inner.size(range)
-    }
-
-    fn close(&self) -> BoxFuture<'_, Result<()>> {
-        self.inner.close()
+    fn count(&self, rows: usize) {
+        self.0.fetch_add(rows, Ordering::Relaxed);
     }
 }
 
@@ -129,15 +42,15 @@ struct Large {
     manager: Manager,
     shard: Arc<dyn Store>,
     container: ContainerId,
-    rows: Arc<AtomicUsize>,
+    rows: Arc<Counting>,
 }
 
 impl Large {
     async fn new(points: usize) -> Self {
         let env = lazuli_env::real::env();
-        let rows = Arc::new(AtomicUsize::new(0));
+        let rows = Arc::new(Counting::default());
         let store = || -> Arc<dyn Store> {
-            Arc::new(Counting { inner: MemStore::new(), rows: rows.clone() })
+            Arc::new(FaultyStore::new(Arc::new(MemStore::new()), rows.clone(), env.clone()))
         };
         let catalog = Arc::new(Catalog::init(store(), env.clone()).await.unwrap());
         let shard = store();
@@ -161,12 +74,12 @@ impl Large {
         let middle = KeyRange::prefix(text("tenant-0000004"));
         let catalog = self.manager.catalog();
         let found = catalog.partitions_in(self.container, &middle, 1).await.unwrap();
-        let before = self.rows.load(Ordering::Relaxed);
+        let before = self.rows.0.load(Ordering::Relaxed);
         let partition = &found[0].partition;
         self.manager.set_state(partition.into(), PartitionState::Offline).await.unwrap();
         let new = NewPartition::point(text("tenant-0000004a"), None);
         self.manager.add_partition(self.container, new).await.unwrap();
-        self.rows.load(Ordering::Relaxed) - before
+        self.rows.0.load(Ordering::Relaxed) - before
     }
 }
 
@@ -182,7 +95,7 @@ async fn a_change_of_a_large_map_costs_no_more_than_one_of_a_small_map() {
 /// containers of one partition each.
 async fn cost_of_creation(others: usize) -> [usize; 2] {
     let large = Large::new(0).await;
-    let rows = || large.rows.load(Ordering::Relaxed);
+    let rows = || large.rows.0.load(Ordering::Relaxed);
     let table = |nth: usize| new_container(&format!("tables/a/t{nth:06}"), MapKind::Range, WHOLE);
     for nth in 0..others {
         large.manager.create_container(&table(nth)).await.unwrap();
@@ -213,9 +126,9 @@ async fn containers_are_read_in_pages_and_counted_again_after_a_change() {
         // With the one that every `Large` has.
         assert_eq!(catalog.container_count().await.unwrap(), nth + 2);
     }
-    let before = large.rows.load(Ordering::Relaxed);
+    let before = large.rows.0.load(Ordering::Relaxed);
     assert_eq!(catalog.container_count().await.unwrap(), 10);
-    let asked = large.rows.load(Ordering::Relaxed) - before;
+    let asked = large.rows.0.load(Ordering::Relaxed) - before;
     assert!(asked <= 2, "nothing has changed, and {asked} rows were read");
     let (mut pages, mut first) = (Vec::new(), ContainerId(0));
     loop {

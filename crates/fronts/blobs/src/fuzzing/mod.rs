@@ -4,6 +4,7 @@
 #[cfg(test)]
 mod tests;
 
+use lazuli_azure::Operation as _;
 use lazuli_azure::odata::ErrorFormat;
 use lazuli_azure::service::ServiceProperties as _;
 use lazuli_http::uri::Query;
@@ -111,8 +112,8 @@ pub fn operation(data: &[u8]) {
         .and_then(|resource| Operation::parse(head, resource, &limits));
     match parsed {
         Ok(operation) => {
-            assert!(!operation.name().is_empty());
-            let _ = (operation.need(), operation.writes(), operation.has_content());
+            assert!(!operation.row().name.is_empty());
+            let _ = operation.has_content();
         }
         Err(fault) => refused(&fault),
     }

@@ -6,7 +6,7 @@ use super::content::{Append, BlockListKind, Expiry, GetPages, PageWrite, PutBloc
 use super::write::{
     CopyBlob, Delete, Get, PutBlob, PutBlobFromUrl, SetProperties, SetTier, Source,
 };
-use super::{Head, bad_header, unknown};
+use super::{Head, Row, bad_header, unknown};
 use crate::access::Need;
 use crate::blocks::block_id;
 use crate::error::Code;
@@ -188,91 +188,47 @@ impl BlobOperation {
         })
     }
 
-    pub(super) fn name(&self) -> &'static str {
+    pub(super) fn row(&self) -> Row {
+        let read = |name, permissions| Row::read(name, Need::Any("o", permissions));
+        let write = |name, permissions| Row::write(name, Need::Any("o", permissions));
         match self {
-            Self::Put(_) => "PutBlob",
-            Self::PutFromUrl(_) => "PutBlobFromUrl",
-            Self::Get(_) => "GetBlob",
-            Self::Properties { .. } => "GetBlobProperties",
-            Self::SetProperties(_) => "SetBlobProperties",
-            Self::Metadata { .. } => "GetBlobMetadata",
-            Self::SetMetadata { .. } => "SetBlobMetadata",
-            Self::Tags { .. } => "GetBlobTags",
-            Self::SetTags { .. } => "SetBlobTags",
-            Self::Lease { .. } => "LeaseBlob",
-            Self::Snapshot { .. } => "SnapshotBlob",
-            Self::Copy(copy) if copy.sync => "CopyBlobFromUrl",
-            Self::Copy(_) => "CopyBlob",
-            Self::AbortCopy { .. } => "AbortCopyBlob",
-            Self::Delete(_) => "DeleteBlob",
-            Self::Undelete => "UndeleteBlob",
-            Self::SetTier(_) => "SetBlobTier",
-            Self::SetExpiry { .. } => "SetBlobExpiry",
-            Self::SetImmutability { .. } => "SetBlobImmutabilityPolicy",
-            Self::DeleteImmutability { .. } => "DeleteBlobImmutabilityPolicy",
-            Self::SetLegalHold { .. } => "SetBlobLegalHold",
-            Self::Query => "QueryBlobContents",
-            Self::PutBlock(put) if put.source.is_some() => "PutBlockFromUrl",
-            Self::PutBlock(_) => "PutBlock",
-            Self::PutBlockList(_) => "PutBlockList",
-            Self::BlockList { .. } => "GetBlockList",
-            Self::WritePages(write) if write.source.is_some() => "PutPageFromUrl",
-            Self::WritePages(_) => "PutPage",
-            Self::PageRanges(_) => "GetPageRanges",
-            Self::IncrementalCopy => "IncrementalCopyBlob",
-            Self::Append(append) if append.source.is_some() => "AppendBlockFromUrl",
-            Self::Append(_) => "AppendBlock",
-            Self::Seal { .. } => "SealAppendBlob",
-            Self::Account => "GetAccountInformation",
+            Self::Put(_) => write("PutBlob", "cw"),
+            Self::PutFromUrl(_) => write("PutBlobFromUrl", "cw"),
+            Self::Get(_) => read("GetBlob", "r"),
+            Self::Properties { .. } => read("GetBlobProperties", "r"),
+            Self::SetProperties(_) => write("SetBlobProperties", "w"),
+            Self::Metadata { .. } => read("GetBlobMetadata", "r"),
+            Self::SetMetadata { .. } => write("SetBlobMetadata", "w"),
+            Self::Tags { .. } => read("GetBlobTags", "t"),
+            Self::SetTags { .. } => write("SetBlobTags", "t"),
+            Self::Lease { action: LeaseAction::Break { .. }, .. } => write("LeaseBlob", "wd"),
+            Self::Lease { .. } => write("LeaseBlob", "w"),
+            Self::Snapshot { .. } => write("SnapshotBlob", "cw"),
+            Self::Copy(copy) if copy.sync => write("CopyBlobFromUrl", "cw"),
+            Self::Copy(_) => write("CopyBlob", "cw"),
+            Self::AbortCopy { .. } => write("AbortCopyBlob", "w"),
+            Self::Delete(delete) if delete.permanent => write("DeleteBlob", "y"),
+            Self::Delete(Delete { which: Which::Version(_), .. }) => write("DeleteBlob", "x"),
+            Self::Delete(_) => write("DeleteBlob", "d"),
+            Self::Undelete => write("UndeleteBlob", "w"),
+            Self::SetTier(_) => write("SetBlobTier", "w"),
+            Self::SetExpiry { .. } => write("SetBlobExpiry", "w"),
+            Self::SetImmutability { .. } => write("SetBlobImmutabilityPolicy", "i"),
+            Self::DeleteImmutability { .. } => write("DeleteBlobImmutabilityPolicy", "i"),
+            Self::SetLegalHold { .. } => write("SetBlobLegalHold", "i"),
+            Self::Query => read("QueryBlobContents", "r"),
+            Self::PutBlock(put) if put.source.is_some() => write("PutBlockFromUrl", "w"),
+            Self::PutBlock(_) => write("PutBlock", "w"),
+            Self::PutBlockList(_) => write("PutBlockList", "w"),
+            Self::BlockList { .. } => read("GetBlockList", "r"),
+            Self::WritePages(pages) if pages.source.is_some() => write("PutPageFromUrl", "w"),
+            Self::WritePages(_) => write("PutPage", "w"),
+            Self::PageRanges(_) => read("GetPageRanges", "r"),
+            Self::IncrementalCopy => write("IncrementalCopyBlob", "cw"),
+            Self::Append(append) if append.source.is_some() => write("AppendBlockFromUrl", "aw"),
+            Self::Append(_) => write("AppendBlock", "aw"),
+            Self::Seal { .. } => write("SealAppendBlob", "aw"),
+            Self::Account => Row::read("GetAccountInformation", Need::ACCOUNT),
         }
-    }
-
-    pub(super) fn need(&self) -> Need {
-        match self {
-            Self::Put(_) | Self::PutFromUrl(_) | Self::Snapshot { .. } | Self::Copy(_) => {
-                Need::Any("o", "cw")
-            }
-            Self::IncrementalCopy => Need::Any("o", "cw"),
-            Self::Get(_)
-            | Self::Properties { .. }
-            | Self::Metadata { .. }
-            | Self::Query
-            | Self::BlockList { .. }
-            | Self::PageRanges(_) => Need::Any("o", "r"),
-            Self::Tags { .. } | Self::SetTags { .. } => Need::Any("o", "t"),
-            Self::Lease { action: LeaseAction::Break { .. }, .. } => Need::Any("o", "wd"),
-            Self::Delete(delete) if delete.permanent => Need::Any("o", "y"),
-            Self::Delete(Delete { which: Which::Version(_), .. }) => Need::Any("o", "x"),
-            Self::Delete(_) => Need::Any("o", "d"),
-            Self::SetImmutability { .. }
-            | Self::DeleteImmutability { .. }
-            | Self::SetLegalHold { .. } => Need::Any("o", "i"),
-            Self::Append(_) | Self::Seal { .. } => Need::Any("o", "aw"),
-            Self::SetProperties(_)
-            | Self::SetMetadata { .. }
-            | Self::Lease { .. }
-            | Self::AbortCopy { .. }
-            | Self::Undelete
-            | Self::SetTier(_)
-            | Self::SetExpiry { .. }
-            | Self::PutBlock(_)
-            | Self::PutBlockList(_)
-            | Self::WritePages(_) => Need::Any("o", "w"),
-            Self::Account => Need::ACCOUNT,
-        }
-    }
-
-    pub(super) fn writes(&self) -> bool {
-        !matches!(
-            self,
-            Self::Get(_)
-                | Self::Properties { .. }
-                | Self::Metadata { .. }
-                | Self::Tags { .. }
-                | Self::Query
-                | Self::BlockList { .. }
-                | Self::PageRanges(_)
-                | Self::Account
-        )
     }
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use lazuli_shapes::blob::{Conditions, LeaseAction, PublicAccess};
 
 use super::service::{Find, boundary, includes, marker};
-use super::{Head, bad_header, bad_parameter, unknown};
+use super::{Head, Row, bad_header, bad_parameter, unknown};
 use crate::access::Need;
 use crate::error::{Common, Fault, Result};
 use crate::limits::Limits;
@@ -131,55 +131,24 @@ impl ContainerOperation {
         }
     }
 
-    pub(super) fn name(&self) -> &'static str {
+    pub(super) fn row(&self) -> Row {
         match self {
-            Self::Create(_) => "CreateContainer",
-            Self::Properties { .. } => "GetContainerProperties",
-            Self::Metadata { .. } => "GetContainerMetadata",
-            Self::SetMetadata { .. } => "SetContainerMetadata",
-            Self::Acl { .. } => "GetContainerAcl",
-            Self::SetAcl(_) => "SetContainerAcl",
-            Self::Delete { .. } => "DeleteContainer",
-            Self::Restore { .. } => "RestoreContainer",
-            Self::Lease { .. } => "LeaseContainer",
-            Self::List(_) => "ListBlobs",
-            Self::Find(_) => "FindBlobsByTagsInContainer",
-            Self::Batch { .. } => "ContainerBatch",
-            Self::Account => "GetAccountInformation",
-        }
-    }
-
-    pub(super) fn need(&self) -> Need {
-        match self {
-            Self::Create(_) => Need::Any("c", "cw"),
-            Self::Properties { .. } | Self::Metadata { .. } => Need::Any("c", "r"),
-            Self::SetMetadata { .. } | Self::Restore { .. } => Need::Any("c", "w"),
-            Self::Acl { .. } | Self::SetAcl(_) => Need::Key,
-            Self::Delete { .. } => Need::Any("c", "d"),
-            Self::Lease { action: LeaseAction::Break { .. }, .. } => Need::Any("c", "wd"),
-            Self::Lease { .. } => Need::Any("c", "w"),
-            Self::List(_) => Need::Any("c", "l"),
-            Self::Find(_) => Need::Any("c", "f"),
-            Self::Batch { .. } => Need::Nothing,
-            Self::Account => Need::ACCOUNT,
-        }
-    }
-
-    pub(super) fn writes(&self) -> bool {
-        match self {
-            Self::Create(_)
-            | Self::SetMetadata { .. }
-            | Self::SetAcl(_)
-            | Self::Delete { .. }
-            | Self::Restore { .. }
-            | Self::Lease { .. }
-            | Self::Batch { .. } => true,
-            Self::Properties { .. }
-            | Self::Metadata { .. }
-            | Self::Acl { .. }
-            | Self::List(_)
-            | Self::Find(_)
-            | Self::Account => false,
+            Self::Create(_) => Row::write("CreateContainer", Need::Any("c", "cw")),
+            Self::Properties { .. } => Row::read("GetContainerProperties", Need::Any("c", "r")),
+            Self::Metadata { .. } => Row::read("GetContainerMetadata", Need::Any("c", "r")),
+            Self::SetMetadata { .. } => Row::write("SetContainerMetadata", Need::Any("c", "w")),
+            Self::Acl { .. } => Row::read("GetContainerAcl", Need::Key),
+            Self::SetAcl(_) => Row::write("SetContainerAcl", Need::Key),
+            Self::Delete { .. } => Row::write("DeleteContainer", Need::Any("c", "d")),
+            Self::Restore { .. } => Row::write("RestoreContainer", Need::Any("c", "w")),
+            Self::Lease { action: LeaseAction::Break { .. }, .. } => {
+                Row::write("LeaseContainer", Need::Any("c", "wd"))
+            }
+            Self::Lease { .. } => Row::write("LeaseContainer", Need::Any("c", "w")),
+            Self::List(_) => Row::read("ListBlobs", Need::Any("c", "l")),
+            Self::Find(_) => Row::read("FindBlobsByTagsInContainer", Need::Any("c", "f")),
+            Self::Batch { .. } => Row::write("ContainerBatch", Need::Nothing),
+            Self::Account => Row::read("GetAccountInformation", Need::ACCOUNT),
         }
     }
 }

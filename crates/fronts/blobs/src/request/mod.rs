@@ -93,29 +93,6 @@ impl Operation {
         }
     }
 
-    /// As `operations.toml` and the metrics call it.
-    pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Self::Preflight => "Preflight",
-            Self::Website(_) => "GetWebsite",
-            Self::DataLake(_) => "DataLake",
-            Self::Service(operation) => operation.name(),
-            Self::Container(_, operation) => operation.name(),
-            Self::Blob(_, operation) => operation.name(),
-        }
-    }
-
-    /// What a shared access signature must grant for it, as `operations.toml` says too.
-    pub(crate) fn need(&self) -> Need {
-        match self {
-            Self::Preflight | Self::Website(_) => Need::Nothing,
-            Self::DataLake(_) => Need::ACCOUNT,
-            Self::Service(operation) => operation.need(),
-            Self::Container(_, operation) => operation.need(),
-            Self::Blob(_, operation) => operation.need(),
-        }
-    }
-
     /// Whether its body is the content of a blob, whose length must be known beforehand.
     pub(crate) fn has_content(&self) -> bool {
         let Self::Blob(_, operation) = self else { return false };
@@ -127,17 +104,24 @@ impl Operation {
                 | BlobOperation::WritePages(_)
         )
     }
+}
 
-    /// Whether it changes something, which the secondary endpoint refuses.
-    pub(crate) fn writes(&self) -> bool {
+impl lazuli_azure::Operation for Operation {
+    type Need = Need;
+
+    fn row(&self) -> Row {
         match self {
-            Self::Preflight | Self::Website(_) | Self::DataLake(_) => false,
-            Self::Service(operation) => operation.writes(),
-            Self::Container(_, operation) => operation.writes(),
-            Self::Blob(_, operation) => operation.writes(),
+            Self::Preflight => Row::read("Preflight", Need::Nothing),
+            Self::Website(_) => Row::read("GetWebsite", Need::Nothing),
+            Self::DataLake(_) => Row::read("DataLake", Need::ACCOUNT),
+            Self::Service(operation) => operation.row(),
+            Self::Container(_, operation) => operation.row(),
+            Self::Blob(_, operation) => operation.row(),
         }
     }
 }
+
+type Row = lazuli_azure::Row<Need>;
 
 /// The refusal of an operation that the resource does not have.
 fn unknown(head: Head<'_>) -> Fault {

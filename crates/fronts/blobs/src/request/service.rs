@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use lazuli_http::multipart;
 
-use super::{Head, bad_parameter, unknown};
+use super::{Head, Row, bad_parameter, unknown};
 use crate::access::Need;
 use crate::error::Result;
 use crate::filter::{self, Search};
@@ -93,40 +93,16 @@ impl ServiceOperation {
         }
     }
 
-    pub(super) fn name(&self) -> &'static str {
+    pub(super) fn row(&self) -> Row {
         match self {
-            Self::ListContainers(_) => "ListContainers",
-            Self::GetProperties => "GetServiceProperties",
-            Self::SetProperties => "SetServiceProperties",
-            Self::Stats => "GetServiceStats",
-            Self::Account => "GetAccountInformation",
-            Self::DelegationKey => "GetUserDelegationKey",
-            Self::Find(_) => "FindBlobsByTags",
-            Self::Batch { .. } => "BlobBatch",
-        }
-    }
-
-    pub(super) fn need(&self) -> Need {
-        match self {
-            Self::ListContainers(_) => Need::Any("s", "l"),
-            Self::GetProperties | Self::Stats => Need::Any("s", "r"),
-            Self::SetProperties => Need::Any("s", "w"),
-            Self::Account => Need::ACCOUNT,
-            Self::DelegationKey => Need::Bearer,
-            Self::Find(_) => Need::Any("sco", "f"),
-            Self::Batch { .. } => Need::Nothing,
-        }
-    }
-
-    pub(super) fn writes(&self) -> bool {
-        match self {
-            Self::SetProperties | Self::Batch { .. } => true,
-            Self::ListContainers(_)
-            | Self::GetProperties
-            | Self::Stats
-            | Self::Account
-            | Self::DelegationKey
-            | Self::Find(_) => false,
+            Self::ListContainers(_) => Row::read("ListContainers", Need::Any("s", "l")),
+            Self::GetProperties => Row::read("GetServiceProperties", Need::Any("s", "r")),
+            Self::SetProperties => Row::write("SetServiceProperties", Need::Any("s", "w")),
+            Self::Stats => Row::read("GetServiceStats", Need::Any("s", "r")),
+            Self::Account => Row::read("GetAccountInformation", Need::ACCOUNT),
+            Self::DelegationKey => Row::read("GetUserDelegationKey", Need::Bearer),
+            Self::Find(_) => Row::read("FindBlobsByTags", Need::Any("sco", "f")),
+            Self::Batch { .. } => Row::write("BlobBatch", Need::Nothing),
         }
     }
 }

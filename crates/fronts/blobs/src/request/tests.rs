@@ -1,5 +1,6 @@
 //! What requests mean: every operation of the table is read, and what is none is refused.
 
+use lazuli_azure::Operation as _;
 use lazuli_azure::storage_error::ErrorCode as _;
 use lazuli_http::uri::Query;
 use lazuli_http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -48,22 +49,22 @@ fn the_table_of_operations_is_what_the_code_does() {
             "GetWebsite" => Operation::Website("/".into()),
             _ => parse(text("method"), &target, &pairs).unwrap(),
         };
-        assert_eq!(parsed.name(), text("name"));
-        let (resource, permission) = match parsed.need() {
+        assert_eq!(parsed.row().name, text("name"));
+        let (resource, permission) = match parsed.row().need {
             Need::Nothing => (text("resource"), "none"),
             Need::Key => (text("resource"), "key"),
             Need::Bearer => (text("resource"), "bearer"),
             Need::Any(types, letters) => (types, letters),
         };
         let expected = (text("resource"), text("permission"));
-        assert_eq!((resource, permission), expected, "{}", parsed.name());
-        assert_eq!(parsed.writes(), !is_read(&parsed), "{}", parsed.name());
+        assert_eq!((resource, permission), expected, "{}", parsed.row().name);
+        assert_eq!(parsed.row().writes, !is_read(&parsed), "{}", parsed.row().name);
     }
 }
 
 /// What may be asked of the secondary endpoint.
 fn is_read(operation: &Operation) -> bool {
-    let name = operation.name();
+    let name = operation.row().name;
     ["Get", "List", "Find", "Query", "Preflight"].iter().any(|word| name.starts_with(word))
 }
 

@@ -7,6 +7,7 @@ mod tests;
 
 use std::borrow::Cow;
 
+use lazuli_azure::Operation as _;
 use lazuli_azure::account::Target;
 use lazuli_azure::auth::access::Access;
 use lazuli_azure::auth::{Accounts, Key, Keys};
@@ -15,7 +16,6 @@ use lazuli_http::multipart;
 use lazuli_http::uri::{Query, percent_encode};
 use lazuli_http::{Body, HeaderMap, HeaderName, HeaderValue, Method, Request, RequestId, Uri};
 
-use crate::Call;
 use crate::address::{EntityKey, Resource};
 use crate::entity::{Entity, PARTITION_KEY, Properties, ROW_KEY, merge};
 use crate::error::Fault;
@@ -23,6 +23,7 @@ use crate::etag::{IfMatch, etag};
 use crate::filter::{Filter, Plan};
 use crate::limits::Limits;
 use crate::request::{Head, Operation, Wishes};
+use crate::{Call, Own};
 use crate::{token, transaction};
 
 /// The most keys of a filter that its plan is tried on.
@@ -119,8 +120,8 @@ pub fn operation(data: &[u8]) {
         .and_then(|resource| Operation::parse(head, resource, &query, &Limits::default()));
     match parsed {
         Ok(operation) => {
-            assert!(!operation.name().is_empty());
-            let _ = (operation.need(), operation.writes(), Wishes::of(head, &query));
+            assert!(!operation.row().name.is_empty());
+            let _ = Wishes::of(head, &query);
         }
         Err(fault) => refused(&fault),
     }
@@ -205,7 +206,7 @@ fn refused(fault: &Fault) {
 fn call() -> Call {
     let request = request(Method::POST, "/dev/$batch", "", &[]);
     let target = Target::of(&request, &Accounts::new()).expect("the path names an account").0;
-    let shared = lazuli_azure::Call {
+    Call {
         target,
         access: Access::Owner,
         version: String::new(),
@@ -213,8 +214,8 @@ fn call() -> Call {
         received_ms: 0,
         secure: false,
         peer: request.peer,
-    };
-    Call { shared, wishes: Wishes::NONE, content_id: None }
+        own: Own::default(),
+    }
 }
 
 fn request(method: Method, path: &str, query: &str, headers: &[(&str, &str)]) -> Request {

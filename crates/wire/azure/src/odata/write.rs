@@ -9,9 +9,10 @@ use super::value::{EdmType, Value};
 use lazuli_http::date::{Fraction, write_iso8601};
 
 /// How much an answer says about its own types and addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Metadata {
     None,
+    #[default]
     Minimal,
     Full,
 }

@@ -16,7 +16,7 @@ const SIZE_DIGITS_MAX: u32 = 16;
 /// Follows the bytes of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Framing {
-    state: State,
+    state: Expecting,
     /// The beginning of a line whose end has not come yet.
     line: Vec<u8>,
     length: u64,
@@ -25,7 +25,7 @@ pub(crate) struct Framing {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum Expecting {
     #[default]
     Head,
     /// So many bytes of a body are still to come.
@@ -49,24 +49,25 @@ enum State {
 impl Framing {
     /// Looks at the next bytes, and makes those that must not be there unreadable.
     pub(crate) fn pass(&mut self, mut bytes: &mut [u8]) {
-        while !bytes.is_empty() && self.state != State::Lost {
+        while !bytes.is_empty() && self.state != Expecting::Lost {
             let used = match self.state {
-                State::Head | State::Trailers => self.line(bytes),
-                State::Body(left) => {
+                Expecting::Head | Expecting::Trailers => self.line(bytes),
+                Expecting::Body(left) => {
                     let used = skipped(left, bytes);
                     let left = left - used as u64;
-                    self.state = if left == 0 { State::Head } else { State::Body(left) };
+                    self.state = if left == 0 { Expecting::Head } else { Expecting::Body(left) };
                     used
                 }
-                State::Chunk(left) => {
+                Expecting::Chunk(left) => {
                     let used = skipped(left, bytes);
                     let left = left - used as u64;
-                    self.state = if left == 0 { State::ChunkEnd } else { State::Chunk(left) };
+                    self.state =
+                        if left == 0 { Expecting::ChunkEnd } else { Expecting::Chunk(left) };
                     used
                 }
                 _ => {
                     self.state = self.between_chunks(bytes[0]);
-                    if self.state == State::Lost {
+                    if self.state == Expecting::Lost {
                         bytes[0] = REFUSED;
                     }
                     1
@@ -85,7 +86,7 @@ impl Framing {
         let before = if end > 0 { bytes.get(end - 1) } else { self.line.last() };
         if before != Some(&b'\r') {
             bytes[end] = REFUSED;
-            self.state = State::Lost;
+            self.state = Expecting::Lost;
             return end + 1;
         }
         self.keep(&bytes[..end]);
@@ -93,7 +94,7 @@ impl Framing {
         let understood = self.line_ended(line.strip_suffix(b"\r").unwrap_or(&line));
         if !understood {
             bytes[end] = REFUSED;
-            self.state = State::Lost;
+            self.state = Expecting::Lost;
         }
         self.line = line;
         self.line.clear();
@@ -120,7 +121,7 @@ impl Framing {
             self.has_request_line = true;
             return true;
         }
-        if self.state == State::Trailers {
+        if self.state == Expecting::Trailers {
             return true;
         }
         let colon = memchr(b':', line).unwrap_or(line.len());
@@ -137,36 +138,38 @@ impl Framing {
     }
 
     fn head_ended(&mut self) {
-        if self.state == State::Head && !self.has_request_line {
+        if self.state == Expecting::Head && !self.has_request_line {
             // Empty lines before a request are none of it.
             return;
         }
         self.state = match (self.state, self.is_chunked, self.length) {
-            (State::Trailers, _, _) | (_, false, 0) => State::Head,
-            (_, true, _) => State::Size(0, 0),
-            (_, false, length) => State::Body(length),
+            (Expecting::Trailers, _, _) | (_, false, 0) => Expecting::Head,
+            (_, true, _) => Expecting::Size(0, 0),
+            (_, false, length) => Expecting::Body(length),
         };
         (self.length, self.is_chunked, self.has_request_line) = (0, false, false);
     }
 
-    fn between_chunks(&self, byte: u8) -> State {
+    fn between_chunks(&self, byte: u8) -> Expecting {
         match (self.state, byte) {
-            (State::Size(size, digits), _) if byte.is_ascii_hexdigit() => {
+            (Expecting::Size(size, digits), _) if byte.is_ascii_hexdigit() => {
                 let digit = char::from(byte).to_digit(16).unwrap_or(0);
                 match digits < SIZE_DIGITS_MAX {
-                    true => State::Size(size << 4 | u64::from(digit), digits + 1),
-                    false => State::Lost,
+                    true => Expecting::Size(size << 4 | u64::from(digit), digits + 1),
+                    false => Expecting::Lost,
                 }
             }
-            (State::Size(_, 0), _) => State::Lost,
-            (State::Size(size, _) | State::Extension(size), b'\r') => State::SizeEnd(size),
-            (State::Size(size, _), b';' | b' ' | b'\t') => State::Extension(size),
-            (State::Extension(size), _) if byte != b'\n' => State::Extension(size),
-            (State::SizeEnd(0), b'\n') => State::Trailers,
-            (State::SizeEnd(size), b'\n') => State::Chunk(size),
-            (State::ChunkEnd, b'\r') => State::ChunkEndLine,
-            (State::ChunkEndLine, b'\n') => State::Size(0, 0),
-            _ => State::Lost,
+            (Expecting::Size(_, 0), _) => Expecting::Lost,
+            (Expecting::Size(size, _) | Expecting::Extension(size), b'\r') => {
+                Expecting::SizeEnd(size)
+            }
+            (Expecting::Size(size, _), b';' | b' ' | b'\t') => Expecting::Extension(size),
+            (Expecting::Extension(size), _) if byte != b'\n' => Expecting::Extension(size),
+            (Expecting::SizeEnd(0), b'\n') => Expecting::Trailers,
+            (Expecting::SizeEnd(size), b'\n') => Expecting::Chunk(size),
+            (Expecting::ChunkEnd, b'\r') => Expecting::ChunkEndLine,
+            (Expecting::ChunkEndLine, b'\n') => Expecting::Size(0, 0),
+            _ => Expecting::Lost,
         }
     }
 }

@@ -19,7 +19,7 @@ const LINGER: Duration = Duration::from_secs(2);
 const LINGER_READ_BYTES: usize = 16 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum Activity {
     /// Between requests, or while the client takes its answer.
     Idle,
     /// A request has begun to come in, or the connection has just begun.
@@ -32,7 +32,7 @@ enum State {
 
 #[derive(Clone, Copy, Debug)]
 struct Kept {
-    state: State,
+    state: Activity,
     since: Instant,
     /// Whether the body of the last request was left unread.
     is_unread: bool,
@@ -51,7 +51,7 @@ impl Phase {
     /// The phase of a connection that began at this moment.
     pub(super) fn new(since: Instant) -> Self {
         Self(Arc::new(Mutex::new(Kept {
-            state: State::Head,
+            state: Activity::Head,
             since,
             is_unread: false,
             sent: 0,
@@ -64,44 +64,44 @@ impl Phase {
     pub(super) fn is_overdue(&self, limits: &Limits) -> bool {
         let kept = *self.lock();
         match kept.state {
-            State::Idle => {
+            Activity::Idle => {
                 let waited = kept.waited + kept.stuck.map_or(Duration::ZERO, |it| it.elapsed());
                 let earned_ms = kept.sent.saturating_mul(1_000) / limits.body_rate_min.max(1);
                 let earned = Duration::from_millis(earned_ms);
                 kept.since.elapsed() > limits.idle_timeout
                     || waited > limits.idle_timeout.saturating_add(earned)
             }
-            State::Head => kept.since.elapsed() > limits.header_timeout,
-            State::Busy => false,
-            State::Closing => kept.since.elapsed() > LINGER,
+            Activity::Head => kept.since.elapsed() > limits.header_timeout,
+            Activity::Busy => false,
+            Activity::Closing => kept.since.elapsed() > LINGER,
         }
     }
 
     pub(super) fn begin_request(&self) {
         let mut kept = self.lock();
-        let (state, since) = (State::Busy, Instant::now());
+        let (state, since) = (Activity::Busy, Instant::now());
         *kept = Kept { state, since, is_unread: false, sent: 0, waited: Duration::ZERO, ..*kept };
     }
 
     /// The handler is done with a request, and has read its body or not.
     pub(super) fn end_request(&self, is_unread: bool) {
         let mut kept = self.lock();
-        *kept = Kept { state: State::Idle, since: Instant::now(), is_unread, ..*kept };
+        *kept = Kept { state: Activity::Idle, since: Instant::now(), is_unread, ..*kept };
     }
 
     /// Whether the client may still be sending a body that is not read any more.
     fn lingers(&self) -> bool {
         let mut kept = self.lock();
-        if kept.is_unread && kept.state != State::Closing {
-            *kept = Kept { state: State::Closing, since: Instant::now(), ..*kept };
+        if kept.is_unread && kept.state != Activity::Closing {
+            *kept = Kept { state: Activity::Closing, since: Instant::now(), ..*kept };
         }
         kept.is_unread
     }
 
     fn bytes_read(&self) {
         let mut kept = self.lock();
-        if kept.state == State::Idle {
-            *kept = Kept { state: State::Head, since: Instant::now(), ..*kept };
+        if kept.state == Activity::Idle {
+            *kept = Kept { state: Activity::Head, since: Instant::now(), ..*kept };
         }
     }
 
@@ -115,7 +115,7 @@ impl Phase {
                 let stuck = kept.stuck.take().map_or(Duration::ZERO, |stuck| stuck.elapsed());
                 kept.waited += stuck;
                 kept.sent += written.as_ref().map_or(0, |written| *written as u64);
-                if kept.state == State::Idle {
+                if kept.state == Activity::Idle {
                     kept.since = Instant::now();
                 }
             }
