@@ -23,6 +23,8 @@ pub enum Planted {
     NoSnapshotGuards,
     /// Transactions of different processes share guards at the same time.
     NoExclusiveBegin,
+    /// Processes that do no background work keep no indexes.
+    NoEntries,
     /// Every process does all the background work.
     NoLeases,
     /// Commits are answered before they are synced.

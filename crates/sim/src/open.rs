@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lazuli_engine::Engine;
+use lazuli_engine::{Deriving, Engine, Settings as EngineSettings};
+use lazuli_shapes::document::{self, Documents};
 use lazuli_shapes::queue::Queues;
 use lazuli_shardmap::local::{Identity, LocalMap};
 use lazuli_shardmap::manager::NewShard;
@@ -11,7 +12,7 @@ use lazuli_store::{Result, Store};
 
 use crate::disk::Disk;
 use crate::executor::World;
-use crate::faults::StoreFaults;
+use crate::faults::{Planted, StoreFaults};
 use crate::process::Process;
 use crate::settings::Settings;
 use crate::store::SimStore;
@@ -46,7 +47,10 @@ pub(crate) async fn open(
 ) -> Result<Arc<Engine>> {
     let env = process.env();
     let store: Arc<dyn Store> = Arc::new(SimStore::open(&disks.catalog, &process, faults.catalog));
-    let engine = Engine::on(env.clone(), settings.engine.clone(), store).await?;
+    let keeps_none = settings.planted == Planted::NoEntries && !works;
+    let deriving = if keeps_none { Deriving::default() } else { document::deriving() };
+    let engine_settings = EngineSettings { deriving, ..settings.engine.clone() };
+    let engine = Engine::on(env.clone(), engine_settings, store).await?;
     let manager = engine.manager().clone();
     for (disk, faults) in disks.shards.iter().zip(faults.shards) {
         let store: Arc<dyn Store> = Arc::new(SimStore::open(disk, &process, faults));
@@ -61,8 +65,9 @@ pub(crate) async fn open(
         engine.attach(&shard, store).await?;
     }
     manager.reconcile().await?;
-    // What expires in queues is ended by the shape.
+    // What expires in queues, and former versions of documents, are ended by their shapes.
     drop(Queues::new(engine.clone()));
+    drop(Documents::new(engine.clone()));
     if works {
         engine.start();
     }

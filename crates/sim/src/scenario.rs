@@ -13,6 +13,7 @@ use crate::settings::Settings;
 use crate::workloads::audited::Audited;
 use crate::workloads::blobs::BlobFiles;
 use crate::workloads::come_and_go::ComeAndGo;
+use crate::workloads::documents::DocumentItems;
 use crate::workloads::drains::Drains;
 use crate::workloads::etag_counter::EtagCounter;
 use crate::workloads::jobs::Jobs;
@@ -76,6 +77,11 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!("reference", "reference data reaches every shard", [Reference]),
     scenario!("queues", "messages: at least once, never two holders, in order", [MessageQueues]),
     scenario!("blobs", "contents are whole, files are there and none are left", [BlobFiles]),
+    scenario!(
+        "documents",
+        "items with indexes and readers of their changes while partitions split and move",
+        [MapChanges, DocumentItems]
+    ),
     scenario!("come_and_go", "partitions and tables deleted and made again", [ComeAndGo]),
     scenario!(
         "map_changes",
@@ -207,6 +213,12 @@ pub const CANARIES: &[Scenario] = &[
         "the same under producers and consumers",
         [MessageQueues],
         |settings, _| settings.with_bug(Planted::EarlyAnswers)
+    ),
+    scenario!(
+        "canary_no_entries",
+        "processes that keep no indexes beside those that do",
+        [DocumentItems],
+        |settings, _| settings.crowded().with_bug(Planted::NoEntries)
     ),
     scenario!(
         "canary_torn_transactions",

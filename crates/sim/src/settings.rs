@@ -63,6 +63,7 @@ impl Settings {
             planted: Planted::Nothing,
             sabotage: None,
             engine: EngineSettings {
+                deriving: Default::default(),
                 batch_transactions: *random.pick(&[1, 2, 512]),
                 fan_out_parallel: random.between(1, 4) as usize,
                 sweep_interval: Duration::from_millis(*random.pick(&[10, 1_000])),

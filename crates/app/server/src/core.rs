@@ -48,8 +48,8 @@ impl Core {
         // Those of the balancer are not to wait for each other.
         let moves_at_once =
             engine_settings.moves_at_once.max(settings.balance.planner.moves_at_once);
-        let (outside, deriving) =
-            (lazuli_shapes::blob::outside(), lazuli_shapes::document::deriving());
+        let outside = lazuli_shapes::blob::outside();
+        let deriving = lazuli_shapes::document::deriving();
         let engine_settings =
             EngineSettings { moves_at_once, outside, deriving, ..engine_settings };
         let engine = Engine::on(env, engine_settings, kept).await?;

@@ -17,6 +17,7 @@ use crate::engine::Engine;
 use crate::item::{ItemKey, keys_of};
 use crate::lsn::Lsn;
 use crate::stats::Counts;
+use crate::tx::Tx;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemOperation {
@@ -51,6 +52,15 @@ pub(crate) fn record(space: Space, lsn: Lsn, key: &ItemKey, operation: ItemOpera
     });
     value.put_slice(&crate::tx::route_length(key));
     Write::Put(bytes.freeze(), value.freeze())
+}
+
+impl Tx<'_> {
+    /// Forgets that an item was written or deleted by the write with this number, for data models whose readers want only
+    /// the last change of each item.
+    pub fn forget_change(&mut self, key: &ItemKey, lsn: Lsn) -> Result<()> {
+        let record = record(Space::CHANGES, lsn, key, ItemOperation::Put);
+        self.write(Write::Delete(record.key().clone()))
+    }
 }
 
 /// The sort key of a change behind the prefix: where reading goes on.

@@ -1,5 +1,5 @@
 //! Looks at every key of a shard: whether it decodes, whether a partition of this shard holds it, whether its container
-//! is known, and whether items and bytes are as many as the partition's figures say.
+//! is known, whether items and bytes are as many as the partition's figures say, and whether items and indexes agree.
 //!
 //! Everything is read from one snapshot, in which keys, local map and figures belong together, so a shard can be checked
 //! while it is in use.
@@ -12,15 +12,16 @@ use lazuli_shardmap::layout::{self, Space};
 use lazuli_shardmap::lineage::Standing;
 use lazuli_shardmap::local::{Arrival, Garbage};
 use lazuli_shardmap::record::{self, Record};
-use lazuli_shardmap::{Container, ContainerId, Partition, PartitionId};
+use lazuli_shardmap::{Container, ContainerId, Partition, PartitionId, PartitionState};
 use lazuli_store::{Direction, KeyRange, PageLimit, Reader, Reads, Result, after_key};
 
+use crate::fsck_entries::EntryCheck;
 use crate::item::Item;
 use crate::moving::Progress;
 use crate::outside::Outside;
 use crate::shard::LiveShard;
 use crate::stats::{Counts, Delta};
-use crate::{changes, expiry};
+use crate::{changes, derived, expiry};
 
 /// How many findings of a shard are listed; the rest are only counted.
 pub const FINDINGS_MAX: usize = 1_000;
@@ -60,11 +61,13 @@ impl LiveShard {
     /// Checks all keys against the shard's own local map and the catalog's containers.
     pub async fn check(&self, catalog: &Catalog) -> Result<Report> {
         // Containers come and go meanwhile: those before and after the snapshot are all that it can name.
-        let mut containers = known(catalog).await?;
+        let before = known(catalog).await?;
         let snapshot = self.store.snapshot(&[], Reads::Long).await?;
+        let mut containers = before.clone();
         containers.append(&mut known(catalog).await?);
         let outside = self.settings.outside;
-        let mut check = Check { containers, outside, ..Check::default() };
+        let entries = EntryCheck::new(&self.settings.deriving, [&before, &containers])?;
+        let mut check = Check { containers, outside, entries, ..Check::default() };
         check.read_system(&*snapshot).await?;
         let mut rest = KeyRange::all();
         loop {
@@ -79,6 +82,15 @@ impl LiveShard {
             }
         }
         check.compare_counts();
+        for (id, message) in check.entries.differences() {
+            // What a restore has left half done stays shut until it is restored again.
+            let is_shut = |it: &&Partition| it.id == id && it.state == PartitionState::Offline;
+            let is_exact = check.figures.get(&id).is_some_and(|figures| figures.exact);
+            if !is_exact && check.held.values().any(|it| is_shut(&it)) {
+                continue;
+            }
+            check.report.find("index-differs", None, format!("partition {id} {message}"));
+        }
         Ok(check.report)
     }
 }
@@ -101,6 +113,7 @@ struct Check {
     figures: BTreeMap<PartitionId, Counts>,
     counted: BTreeMap<PartitionId, Delta>,
     outside: Outside,
+    entries: EntryCheck,
     report: Report,
 }
 
@@ -167,6 +180,14 @@ impl Check {
                 Ok(change) => drop(self.owner(key, container, change.key.route())),
                 Err(error) => self.report.find(error.code(), Some(key), error.message()),
             },
+            Space::INDEX => match derived::decode(key, &value) {
+                Ok((entry, item)) => {
+                    if let Some(owner) = self.owner(key, container, item.route()) {
+                        self.entries.found(owner, container, &entry, key);
+                    }
+                }
+                Err(error) => self.report.find(error.code(), Some(key), error.message()),
+            },
             Space::EXPIRY => match expiry::decode(key, value) {
                 Ok(expiry) => drop(self.owner(key, container, expiry.key.route())),
                 Err(error) => self.report.find(error.code(), Some(key), error.message()),
@@ -182,7 +203,8 @@ impl Check {
     fn item(&mut self, key: &Bytes, container: ContainerId, rest: &[u8], value: Bytes) {
         self.report.items += 1;
         let weight = self.outside.weigh(key, &value);
-        if let Err(error) = Item::decode(value) {
+        let item = Item::decode(value);
+        if let Err(error) = &item {
             self.report.find(error.code(), Some(key), error.message());
         }
         if let Some(known) = self.containers.get(&container)
@@ -192,6 +214,11 @@ impl Check {
             self.report.find(error.code(), Some(key), error.message());
         }
         if let Some(owner) = self.owner(key, container, rest) {
+            if let (Some(known), Ok(item)) = (self.containers.get(&container), item)
+                && let Err(error) = self.entries.expect(owner, known, key, &item)
+            {
+                self.report.find(error.code(), Some(key), error.message());
+            }
             self.counted.entry(owner).or_default().put(weight);
         }
     }

@@ -19,6 +19,7 @@ mod entry_scan;
 mod expiry;
 mod fanout;
 pub mod fsck;
+mod fsck_entries;
 mod garbage;
 mod hot;
 mod hot_end;
@@ -38,6 +39,7 @@ mod overlay;
 mod partition;
 mod reconciling;
 mod recount;
+mod rederive;
 pub mod reference;
 mod sample;
 mod settings;
@@ -77,10 +79,11 @@ pub use view::View;
 
 // What shapes and fronts need of the layers below, so that they name the engine and nothing under it.
 pub use lazuli_env::{BoxFuture, Env};
+pub use lazuli_shardmap::catalog::Work;
 pub use lazuli_shardmap::epk::Component;
 pub use lazuli_shardmap::key::{KeyPart, KeySchema, KeyType};
 pub use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
-pub use lazuli_shardmap::manager::{Cuts, Known, NewContainer};
+pub use lazuli_shardmap::manager::{ContainerUpdate, Cuts, Known, NewContainer};
 pub use lazuli_shardmap::route::hashed_slice;
 pub use lazuli_shardmap::{
     Container, ContainerId, Epoch, MapKind, Move, MoveStage, Partition, PartitionId,

@@ -70,6 +70,10 @@ impl Space {
     /// `route | line (8)`: a line of messages that is being deleted.
     pub const QUEUE_DOOMED: Self = Self(0x2d);
 
+    // The shape `document`, whose items are the documents as they are now.
+    /// `route | id | LSN (8)`: what a document was, while versions are kept.
+    pub const DOCUMENT_PAST: Self = Self(0x30);
+
     /// Every key-ordered space in use: what is counted, scanned and moved with a partition.
     pub const KEY_ORDERED: &[Self] = &[
         Self::ITEMS,
@@ -85,10 +89,11 @@ impl Space {
         Self::QUEUE_ORDER,
         Self::QUEUE_CONTENTS,
         Self::QUEUE_DOOMED,
+        Self::DOCUMENT_PAST,
     ];
 
     /// Spaces whose items have others hanging on them: once expired, they are deleted only by the shape that keeps them.
-    pub const TENDED: &[Self] = &[Self::QUEUE_MESSAGES, Self::QUEUE_DOOMED];
+    pub const TENDED: &[Self] = &[Self::QUEUE_MESSAGES, Self::QUEUE_DOOMED, Self::DOCUMENT_PAST];
 
     // Every other container: time-ordered spaces.
     /// `LSN (8) | space (1) | route | row key`: changes, recorded while the container's policies ask for it.

@@ -24,6 +24,7 @@ mod offers;
 mod patch;
 mod pending;
 mod permissions;
+mod plan;
 mod query;
 mod ranges;
 mod request;
@@ -209,7 +210,7 @@ impl Front {
             }
             Operation::RunBatch(container) => batch::run(self, call, &container, &body).await,
             Operation::QueryItems(container) => query::run(self, call, &container, &body).await,
-            Operation::PlanQuery(container) => query::plan(self, call, &container, &body).await,
+            Operation::PlanQuery(container) => plan::read(self, call, &container, &body).await,
             Operation::ExecuteProcedure { container, id } => {
                 scripts::execute(self, call, &container, &id, &body).await
             }

@@ -17,10 +17,6 @@ pub struct Limits {
     pub page_items_max: usize,
     /// How long a query may work on one page.
     pub query_time_max: Duration,
-    /// The most bytes of items with one partition key.
-    pub logical_partition_bytes_max: u64,
-    /// The most bytes of a physical partition: beyond it, it is split.
-    pub physical_partition_bytes_max: u64,
     /// The most request units per second of a physical partition.
     pub physical_partition_units_max: u32,
     /// How many request units per second a container begins with for each physical partition.
@@ -40,8 +36,6 @@ impl Default for Limits {
             page_items_default: 100,
             page_items_max: 1000,
             query_time_max: Duration::from_secs(5),
-            logical_partition_bytes_max: 20 * 1024 * 1024 * 1024,
-            physical_partition_bytes_max: 50 * 1024 * 1024 * 1024,
             physical_partition_units_max: 10_000,
             initial_partition_units: 6_000,
             throughput_default: 400,

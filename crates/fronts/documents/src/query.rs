@@ -6,12 +6,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use lazuli_engine::PageLimit;
 use lazuli_http::{Response, StatusCode};
 use lazuli_query::evaluate::Context;
 use lazuli_query::execute::{Execution, Page, PageOptions, Wants};
 use lazuli_query::{Checked, Continuation, Parameters, Query, QueryError, QueryErrors};
-use lazuli_shapes::document::{Document, ItemFeed};
+use lazuli_shapes::document::{QueryFailure, QueryPage, QueryRequest};
 use lazuli_value::{Value, View};
 
 use crate::address::ContainerName;
@@ -21,16 +20,12 @@ use crate::error::{Fault, Result};
 use crate::feed::{self, Part, position, position_text};
 use crate::items::{from_core, of_container, parse};
 use crate::limits::QUERY_BYTES_MAX;
-use crate::{Call, Front, response, scripts};
-
-/// How many items are read at once for a query.
-const READ_ITEMS: usize = 500;
-/// How many bytes of them.
-const READ_BYTES: usize = 1024 * 1024;
+use crate::{Call, Front, plan, response, scripts};
 
 /// A query that can be run.
 pub(crate) struct Prepared {
     pub(crate) query: Query,
+    pub(crate) parameters: Parameters,
     pub(crate) checked: Arc<Checked>,
     pub(crate) fingerprint: u64,
 }
@@ -45,7 +40,7 @@ pub(crate) fn prepare_text(text: &str, parameters: &Parameters) -> Result<Prepar
     let query = Query::parse(text).map_err(refused)?;
     let checked = Arc::new(query.check(parameters).map_err(refused)?);
     let fingerprint = query.fingerprint(parameters);
-    Ok(Prepared { query, checked, fingerprint })
+    Ok(Prepared { query, parameters: parameters.clone(), checked, fingerprint })
 }
 
 fn text_of(body: &Value) -> Result<(String, Parameters)> {
@@ -79,7 +74,7 @@ fn text_of(body: &Value) -> Result<(String, Parameters)> {
     Ok((text.clone(), parameters))
 }
 
-fn refused(errors: QueryErrors) -> Fault {
+pub(crate) fn refused(errors: QueryErrors) -> Fault {
     Fault::bad_request(errors.to_json()).charged(charge::MISS)
 }
 
@@ -165,16 +160,10 @@ pub(crate) async fn run(
     let opened = front.open(call, container).await?;
     let part = front.part(call, &opened).await?;
     let prepared = prepare(&parse(body)?)?;
-    if part.is_whole && !call.headers.cross_partition {
-        return Err(Fault::bad_request(
-            "Cross partition query is required but disabled. Please set \
-             x-ms-documentdb-query-enablecrosspartition to true, specify x-ms-documentdb-partitionkey, \
-             or revise your query to avoid this exception.",
-        ));
-    }
+    check_scope(front, call, &opened, &part, &prepared).await?;
     let budget = front.admit_part(call, &opened, &part).await?;
     let compiled = began.elapsed();
-    let (page, work, next) = scan(front, call, &opened, &part, &prepared).await?;
+    let QueryPage { page, plan, work } = page(front, call, &opened, &part, &prepared).await?;
     let mut out = Vec::with_capacity(4096);
     feed::begin(&mut out, &opened);
     for (n, row) in page.rows.iter().enumerate() {
@@ -185,7 +174,14 @@ pub(crate) async fn run(
         out.extend_from_slice(view.to_json().as_bytes());
     }
     feed::end(&mut out, page.rows.len());
-    let work = Work { bytes_out: out.len() as u64, ..work };
+    let ranges = if part.is_whole { front.ranges(&opened).await?.len() } else { 1 };
+    let work = Work {
+        partitions: if plan.partition_key.is_empty() { ranges } else { 1 },
+        items_loaded: work.items_read,
+        bytes_loaded: work.bytes_read,
+        index_entries: work.entries_read,
+        bytes_out: out.len() as u64,
+    };
     let units = charge::query(&work);
     budget.take(units);
     let seen = feed::seen(front, &opened, part.range).await?;
@@ -213,113 +209,75 @@ pub(crate) async fn run(
             ),
         );
     }
+    if call.headers.wants_index_metrics {
+        response = response.with("x-ms-cosmos-index-utilization", plan::utilization(&plan));
+    }
     let response = response::charged(of_container(&opened, response, seen), units);
-    Ok(match next {
-        Some(next) => response.with("x-ms-continuation", next),
+    Ok(match page.continuation {
+        Some(next) => response.with("x-ms-continuation", position_text(&next.encode())),
         None => response,
     })
 }
 
-/// Where a query over items goes on: from a position of the scan, with what the query itself needs.
-struct Token {
-    /// The position before the items that were read last.
-    from: Option<bytes::Bytes>,
-    query: Continuation,
-}
-
-impl Token {
-    fn text(&self) -> String {
-        let from = self.from.as_deref().map(position_text).unwrap_or_default();
-        format!("{from}.{}", position_text(&self.query.encode()))
-    }
-
-    fn parse(text: &str) -> Result<Self> {
-        let bad = || Fault::bad_header("x-ms-continuation");
-        let (from, query) = text.split_once('.').ok_or_else(bad)?;
-        let from = if from.is_empty() { None } else { Some(position(from)?) };
-        let query = Continuation::decode(&position(query)?).map_err(failed)?;
-        Ok(Self { from, query })
-    }
-}
-
-/// One page of a query, from all items of a part of the container.
-async fn scan(
+/// Refuses a query over several partitions that the client did not allow.
+async fn check_scope(
     front: &Front,
     call: &Call,
     opened: &Opened,
     part: &Part,
     prepared: &Prepared,
-) -> Result<(Page, Work, Option<String>)> {
+) -> Result<()> {
+    if !part.is_whole || call.headers.cross_partition {
+        return Ok(());
+    }
+    let documents = &front.documents;
+    let plan = documents.plan(&opened.collection, &prepared.checked, &part.scope).await;
+    let levels = opened.collection.definition().levels();
+    if plan.map_err(not_answered)?.partition_key.len() == levels {
+        return Ok(());
+    }
+    Err(Fault::bad_request(
+        "Cross partition query is required but disabled. Please set \
+         x-ms-documentdb-query-enablecrosspartition to true, specify x-ms-documentdb-partitionkey, \
+         or revise your query to avoid this exception.",
+    ))
+}
+
+/// The errors of a query that was begun.
+pub(crate) fn not_answered(failure: QueryFailure) -> Fault {
+    match failure {
+        QueryFailure::Core(error) => from_core(error),
+        QueryFailure::Query(error) => failed(error),
+    }
+}
+
+/// One page of a query over items.
+async fn page(
+    front: &Front,
+    call: &Call,
+    opened: &Opened,
+    part: &Part,
+    prepared: &Prepared,
+) -> Result<QueryPage> {
     let limits = &front.parts.limits;
-    let token = call.headers.continuation.as_deref().map(Token::parse).transpose()?;
-    let (mut from, after) = match token {
-        Some(token) => (token.from, Some(token.query)),
-        None => (None, None),
-    };
-    let options = PageOptions {
-        bytes: limits.page_bytes_max,
-        has_null_extremes: part.is_whole,
-        ..PageOptions::of_rows(limits.page_items(call.headers.items_max))
-    };
     let mut context = Context::new(call.received_ms as i64, call.received_ms);
     if prepared.query.text().contains("udf") {
         context.functions = Some(scripts::functions(front, call, opened).await?);
     }
-    let checked = prepared.checked.clone();
-    let begun =
-        Execution::new(checked, prepared.fingerprint, context, options, false, after.clone());
-    let mut execution = begun.map_err(failed)?;
-    let mut work = Work { partitions: 1, ..Work::default() };
-    if execution.reads_nothing() {
-        execution.push_nothing().map_err(failed)?;
-        return Ok((execution.finish(true).map_err(failed)?, work, None));
-    }
-    let limit = PageLimit { items: READ_ITEMS, bytes: READ_BYTES };
-    let is_end = 'reading: loop {
-        let asked = ItemFeed { scope: part.scope.clone(), limit, after: from.clone() };
-        let page = front.documents.items(&opened.collection, &asked).await.map_err(from_core)?;
-        work.bytes_loaded += page.work.bytes_read;
-        for document in &page.documents {
-            let place = place(opened, document)?;
-            if after.as_ref().is_some_and(|after| after.is_behind(&place)) {
-                continue;
-            }
-            work.items_loaded += 1;
-            let encoded = document.encoded().map_err(from_core)?;
-            let view = View::parse(&encoded).map_err(|error| Fault::internal(error.to_string()))?;
-            if execution.push(&place, view).map_err(failed)? == Wants::NoMore {
-                break 'reading false;
-            }
-        }
-        match page.next {
-            None => break true,
-            Some(next) => from = Some(next),
-        }
+    let request = QueryRequest {
+        checked: prepared.checked.clone(),
+        fingerprint: prepared.fingerprint,
+        context,
+        options: PageOptions {
+            bytes: limits.page_bytes_max,
+            has_null_extremes: part.is_whole,
+            ..PageOptions::of_rows(limits.page_items(call.headers.items_max))
+        },
+        scope: part.scope.clone(),
+        continuation: decode(call.headers.continuation.as_deref())?,
+        deadline: Some(front.documents.engine().env().clock.uptime() + limits.query_time_max),
     };
-    let page = execution.finish(is_end).map_err(failed)?;
-    let next = page.continuation.clone().map(|query| {
-        // What gathers begins from the start again.
-        let from = from.filter(|_| matches!(query.position, lazuli_query::Position::Item { .. }));
-        Token { from, query }.text()
-    });
-    Ok((page, work, next))
+    let documents = &front.documents;
+    documents.query(&opened.collection, request).await.map_err(not_answered)
 }
 
-/// A text that orders items as a scan does.
-fn place(opened: &Opened, document: &Document) -> Result<Vec<u8>> {
-    let mut place = opened.collection.epk(&document.key)?.to_vec();
-    place.push(0);
-    place.extend_from_slice(document.id.as_bytes());
-    Ok(place)
-}
-
-pub(crate) async fn plan(
-    front: &Front,
-    call: &Call,
-    container: &ContainerName,
-    body: &[u8],
-) -> Result<Response> {
-    front.open(call, container).await?;
-    prepare(&parse(body)?)?;
-    Err(Fault::gap("The plan of a query"))
-}

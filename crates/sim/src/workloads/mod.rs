@@ -7,6 +7,7 @@ pub mod audited;
 mod blob_requests;
 pub mod blobs;
 pub mod come_and_go;
+pub mod documents;
 pub mod drains;
 pub mod etag_counter;
 pub mod jobs;

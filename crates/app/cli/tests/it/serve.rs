@@ -340,4 +340,7 @@ fn status_shows_each_front_with_its_connection_string() {
         assert!(line.contains(&format!("{field}={url}/devstoreaccount1;")), "{line}");
         assert!(line.contains("AccountKey=Eby8vdM02xNO"), "{line}");
     }
+    let url = server.ready["endpoints"]["documents"].as_str().unwrap();
+    let expected = format!("AccountEndpoint={url}/;AccountKey=C2y6yDjf5/R+ob0N8A7Cgv30");
+    assert!(shown.contains(&expected), "{shown}");
 }

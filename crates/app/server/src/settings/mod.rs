@@ -5,6 +5,7 @@
 
 mod balance;
 mod doc;
+mod documents;
 mod nearest;
 mod print;
 mod sources;
@@ -183,7 +184,7 @@ impl Settings {
             blob_collect_interval: one.need("blob-collect-interval", value::time)?,
             queues: queues(&one)?,
             tables: tables(&one)?,
-            documents: documents(&one)?,
+            documents: documents::limits(&one)?,
             balance: balance::balance(&one)?,
             history_partitions_max: one.need("history-partitions-max", value::count)?,
             log: Log {
@@ -306,10 +307,6 @@ fn tables(one: &Reader<'_>) -> Result<lazuli_tables::Limits> {
         scan_time_max: one.need("table-query-timeout", value::time)?,
         ..lazuli_tables::Limits::default()
     })
-}
-
-fn documents(_one: &Reader<'_>) -> Result<lazuli_documents::Limits> {
-    Ok(lazuli_documents::Limits::default())
 }
 
 /// The files of the certificate. They make sense only if some front speaks TLS.

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::documents;
 use crate::fronts::FRONTS;
 
 /// One setting. Its name is the same everywhere: `table-port` is the flag `--table-port`, the variable
@@ -61,7 +62,7 @@ const fn secret(name: &'static str, takes: &'static str, help: &'static str) -> 
 /// All settings: those below, the port of each front, and what can be set for one front alone.
 pub static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| {
     let mut table = Vec::new();
-    for row in ROWS {
+    for row in ROWS.iter().chain(documents::ROWS) {
         table.push(*row);
         if row.name == "host" {
             table.extend(FRONTS.iter().map(|front| front.port_row()));
@@ -71,7 +72,7 @@ pub static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| {
         table.push(front.accounts_row());
         for row in ROWS.iter().filter(|row| row.per_front) {
             let name = front.own(row.name);
-            if ROWS.iter().all(|other| other.name != name) {
+            if ROWS.iter().chain(documents::ROWS).all(|other| other.name != name) {
                 let default = front.tls_default.filter(|_| row.name == "tls");
                 let own = Row { name: name.leak(), default, per_front: false, ..*row };
                 table.push(Row { is_override: true, ..own });

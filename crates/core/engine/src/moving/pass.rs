@@ -16,7 +16,7 @@ use lazuli_store::{Direction, Page, PageLimit, Reader, Reads, Result, Write};
 
 use super::mover::Mover;
 use crate::changes;
-use crate::item::ItemKey;
+use crate::item::{Item, ItemKey};
 use crate::stats::{Counts, Size};
 
 /// What one commit of a pass brings over at most.
@@ -90,11 +90,17 @@ impl Mover<'_> {
             if self.moving.routes.contains(change.key.route()) {
                 part.changes += 1;
                 if feeds {
-                    writes.extend(feed(&*source, &change).await?);
+                    writes.push(feed(&*source, &change).await?);
                 }
                 if let Entry::Vacant(unread) = changed.entry(change.key.bytes().clone()) {
                     let new = source.get(unread.key()).await?;
                     let old = target.get(unread.key()).await?;
+                    if let (true, Some(old)) = (feeds, &old) {
+                        let lsn = Item::decode(old.clone())?.version;
+                        let (key, operation) = (change.key.clone(), changes::ItemOperation::Put);
+                        let former = changes::ItemChange { lsn, operation, key };
+                        writes.push(feed(&*source, &former).await?);
+                    }
                     unread.insert(Changed { key: change.key, new, old });
                 }
             }
@@ -150,9 +156,11 @@ impl Mover<'_> {
     }
 }
 
-/// The record of a change in the container's change feed, which moves along.
-async fn feed(source: &dyn Reader, change: &changes::ItemChange) -> Result<Option<Write>> {
+/// The record of a change in the container's change feed, which moves along. What was forgotten meanwhile is forgotten.
+async fn feed(source: &dyn Reader, change: &changes::ItemChange) -> Result<Write> {
     let record = changes::record(Space::CHANGES, change.lsn, &change.key, change.operation);
-    // What was trimmed meanwhile stays trimmed.
-    Ok(source.get(record.key()).await?.map(|_| record))
+    Ok(match source.get(record.key()).await? {
+        Some(_) => record,
+        None => Write::Delete(record.key().clone()),
+    })
 }

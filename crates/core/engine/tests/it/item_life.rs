@@ -23,7 +23,9 @@ async fn data_keys(world: &World) -> usize {
     for store in world.shard_stores.values() {
         let data = KeyRange::new(vec![0, 0, 0, 1], None);
         let page = store.scan(&data, Direction::Forward, PageLimit::MAX).await.unwrap();
-        count += page.items.len();
+        // Entries of indexes have tests of their own.
+        let is_entry = |key: &[u8]| key[4] == lazuli_engine::Space::INDEX.0;
+        count += page.items.iter().filter(|(key, _)| !is_entry(key)).count();
     }
     count
 }

@@ -5,6 +5,7 @@
 
 mod backup;
 mod changes_of_many;
+mod entries;
 mod fan_out;
 mod fsck;
 mod giving_way;

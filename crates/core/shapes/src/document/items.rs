@@ -8,11 +8,16 @@ use lazuli_engine::{
 
 use super::Documents;
 use super::collection::Collection;
+use super::entries::unique_entry;
 use super::item::{Body, Document, Place};
 use super::key::PartitionKey;
 use super::limits::BATCH_OPERATIONS_MAX;
 use super::operation::{Action, Etag, Operation, Outcome, Work};
+use super::past::{self, Successor};
 use super::reason::DocumentReason;
+
+/// The items with one set of unique values that are looked at: one that is there, and some that have expired.
+const UNIQUE_OTHERS_MAX: usize = 16;
 
 /// All operations or none, on items of one partition key.
 struct Run {
@@ -62,16 +67,21 @@ impl Run {
                 let item = found.ok_or_else(|| missing(&operation.id))?;
                 work.items_written = 1;
                 work.bytes_written = item.payload.len() as u64;
+                self.keep(tx, &key, Some(item), Successor::Delete).await?;
                 tx.remove(&key, item)?;
+                if self.collection.definition.versions_kept_s == 0 {
+                    // Who wants only the last version of each item has nothing to learn from its end.
+                    tx.forget_change(&key, tx.lsn())?;
+                }
                 None
             }
             Action::Create(body) | Action::Upsert(body) | Action::Replace(body) => {
-                Some(self.put(tx, &key, raw.as_ref(), body, &mut work)?)
+                Some(self.put(tx, &key, raw.as_ref(), body, &mut work).await?)
             }
             Action::Update(update) => {
                 let item = found.ok_or_else(|| missing(&operation.id))?;
                 let body = update(&self.document(&key, item)?)?;
-                Some(self.put(tx, &key, raw.as_ref(), &body, &mut work)?)
+                Some(self.put(tx, &key, raw.as_ref(), &body, &mut work).await?)
             }
         };
         work.entries_written = tx.entries_written() - entries_before;
@@ -79,7 +89,7 @@ impl Run {
         Ok(Outcome { document, was_there, work, range, lsn: tx.lsn() })
     }
 
-    fn put(
+    async fn put(
         &self,
         tx: &mut Tx<'_>,
         key: &ItemKey,
@@ -105,9 +115,46 @@ impl Run {
         let expires_ms = definition.expiry_ms(tx.now_ms(), body.ttl_s());
         work.items_written = 1;
         work.bytes_written = payload.len() as u64;
+        self.check_unique(tx, key, body).await?;
+        self.keep(tx, key, old, Successor::Put).await?;
         tx.replace(key, old, payload.clone(), expires_ms)?;
         let (version, written_ms) = (tx.lsn(), tx.set_back_ms());
         self.document(key, &Item { version, expires_ms, written_ms, payload })
+    }
+
+    /// Refuses an item that has the values of another one where they must be unique.
+    async fn check_unique(&self, tx: &mut Tx<'_>, key: &ItemKey, body: &Body) -> Result<()> {
+        for paths in &self.collection.definition.unique_keys {
+            let entry = unique_entry(paths, body.view().into());
+            let id = self.collection.container.id;
+            for other in tx.entry_items(id, &entry, &self.route, UNIQUE_OTHERS_MAX).await? {
+                let Some(item) = tx.get_raw(&other).await?.filter(|_| other != *key) else {
+                    continue;
+                };
+                if !item.is_expired(tx.now_ms()) {
+                    let message = "an item of this partition key has these unique values already";
+                    return Err(Error::exists(DocumentReason::NotUnique, message));
+                }
+                tx.remove(&other, &item)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps what an item was before it is replaced or deleted, or forgets that it was written.
+    async fn keep(
+        &self,
+        tx: &mut Tx<'_>,
+        key: &ItemKey,
+        old: Option<&Item>,
+        successor: Successor,
+    ) -> Result<()> {
+        let Some(old) = old else { return Ok(()) };
+        let kept_s = self.collection.definition.versions_kept_s;
+        if kept_s == 0 {
+            return tx.forget_change(key, old.version);
+        }
+        past::keep(tx, key, old, successor, kept_s).await
     }
 
     fn document(&self, key: &ItemKey, item: &Item) -> Result<Document> {

@@ -7,11 +7,13 @@
 //! - `policy.rs`, `definition.rs` and `rules.rs` say which entries an item has in the index (`docs/formats/document-index.md`);
 //!   the engine keeps them with the item.
 
+mod change;
 mod collection;
 mod definition;
 mod directory;
 mod entries;
 mod entry_run;
+mod feed;
 mod item;
 mod items;
 mod key;
@@ -19,6 +21,8 @@ pub mod limits;
 mod lineage;
 mod operation;
 mod outline;
+mod past;
+mod patch;
 mod path;
 mod policy;
 mod query;
@@ -30,15 +34,20 @@ mod spans;
 
 use std::sync::Arc;
 
-use lazuli_engine::{Deriving, Engine};
+use lazuli_engine::{Deriving, Engine, Space};
 
+use past::PastExpirer;
+
+pub use change::{DefinitionChange, IndexProgress};
 pub use collection::{Collection, NewCollection, Range, epk_bound, epk_text, routes_between};
 pub use definition::{Definition, Generation, IndexState, NewDefinition};
 pub use directory::{Resource, ResourcePage};
+pub use feed::{FeedChange, FeedMode, FeedOperation, FeedPage, FeedPosition, FeedStart};
 pub use item::{Body, Document, SYSTEM_NAMES, check_id, etag, etag_version};
 pub use items::{ItemFeed, ItemPage, Scope};
 pub use key::{KeyKind, PartitionKey};
 pub use operation::{Action, Etag, Operation, Outcome, Update, Work};
+pub use patch::{PatchCondition, PatchOperation, PatchPath, patch};
 pub use path::{Path, Reach, Step};
 pub use policy::{CompositePath, IndexingMode, IndexingPolicy, PolicyPath};
 pub use query::{QueryFailure, QueryPage, QueryRequest};
@@ -63,6 +72,7 @@ pub fn deriving() -> Deriving {
 
 impl Documents {
     pub fn new(engine: Arc<Engine>) -> Self {
+        engine.on_expiry(Space::DOCUMENT_PAST, Arc::new(PastExpirer));
         Self { engine, rules: Arc::new(DocumentRules::default()) }
     }
 

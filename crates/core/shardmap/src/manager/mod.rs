@@ -18,6 +18,7 @@ mod moves;
 mod partitions;
 mod placing;
 mod restore;
+mod rules;
 mod shards;
 
 use std::sync::Arc;

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use lazuli_engine::{
-    Condition, Engine, Item, ItemKey, LiveShard, Settings, Shards, Transaction, Tx,
+    Condition, Deriver, Deriving, Engine, Item, ItemKey, LiveShard, Rules, Settings, Shards,
+    Standing, Transaction, Tx,
 };
 use lazuli_env::{BoxFuture, Clock, Env};
 use lazuli_shardmap::catalog::Catalog;
@@ -22,6 +23,32 @@ use lazuli_shardmap::{Container, MapKind, Partition, Policies, ShardId};
 use lazuli_store::faulty::{Fault, FaultyStore, Plan};
 use lazuli_store::mem::MemStore;
 use lazuli_store::{Error, Result, Store, StoreHealth};
+
+/// Every item of these tests has entries for its value and for how long it is: whatever happens to items, `fsck` finds
+/// their entries.
+struct ByValue;
+
+impl Deriver for ByValue {
+    fn schema(&self) -> &'static str {
+        "test/1"
+    }
+
+    fn rules(&self, _: &Container) -> Result<Option<Arc<dyn Rules>>> {
+        Ok(Some(Arc::new(Self)))
+    }
+}
+
+impl Rules for ByValue {
+    fn entries(&self, _: &ItemKey, item: &Item) -> Result<Vec<Bytes>> {
+        let value = [&b"value "[..], &item.payload[..item.payload.len().min(20)]].concat();
+        let length = format!("length {}", item.payload.len());
+        Ok(vec![length.into(), value.into()])
+    }
+
+    fn standing(&self, _: &[u8]) -> Standing {
+        Standing::Complete
+    }
+}
 
 /// The real clock, moved forward by hand.
 pub struct TurnedClock {
@@ -130,7 +157,8 @@ impl World {
         let catalog_store = MemStore::new();
         Catalog::init(Arc::new(catalog_store.clone()), env.clone()).await.unwrap();
         let faults = Arc::new(FailOnce::default());
-        let settings = Settings::default();
+        let settings =
+            Settings { deriving: Deriving::new(Arc::new(ByValue)), ..Settings::default() };
         let (shard_stores, down) = (BTreeMap::new(), BTreeMap::new());
         let engine =
             open(&env, &catalog_store, &shard_stores, &down, &faults, &settings).await.unwrap();

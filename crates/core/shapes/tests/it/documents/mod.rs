@@ -1,5 +1,8 @@
 //! Documents: items, containers and their directory.
 
 mod directory;
+mod feeds;
+mod indexes;
 mod items;
+mod queries;
 mod world;

@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use lazuli_engine::{Component, Engine, Settings, ShardId};
+use lazuli_engine::{Component, Engine, MoveOptions, Settings, ShardId};
 use lazuli_env::{BoxFuture, Clock, Env};
 use lazuli_shapes::document::{
     Body, Collection, Document, Documents, Etag, IndexingPolicy, KeyKind, NewCollection,
     NewDefinition, Operation, Outcome, PartitionKey, Path, ResourceKind,
 };
 use lazuli_shardmap::manager::NewShard;
-use lazuli_store::Result;
 use lazuli_store::mem::MemStore;
+use lazuli_store::{KeyRange, Result};
 use lazuli_value::{Object, Value};
 
 pub(crate) const ACCOUNT: &str = "account";
@@ -99,6 +99,32 @@ impl World {
         let database = self.documents.resource(ACCOUNT, kind, None, "db").await.unwrap();
         let made = self.documents.create_collection(ACCOUNT, &database.rid, id, new).await;
         made.unwrap().1
+    }
+
+    /// Moves every range to another shard.
+    pub(crate) async fn move_all(&self, collection: &Collection) {
+        let catalog = self.engine.manager().catalog();
+        let (id, all) = (collection.container().id, KeyRange::all());
+        for entry in catalog.partitions_in(id, &all, 1_000).await.unwrap() {
+            let partition = entry.partition;
+            let others = self.shards.iter().filter(|shard| **shard != partition.shard);
+            let target = *others.min().unwrap();
+            let options = MoveOptions::default();
+            self.engine.move_partition(partition.id, target, options).await.unwrap();
+            while !self.engine.manager().catalog().moves().await.unwrap().is_empty() {
+                self.engine.run_moves().await.unwrap();
+            }
+        }
+    }
+
+    /// Every shard is in order, and indexes are what their items say.
+    pub(crate) async fn check(&self) {
+        self.engine.delete_garbage().await.unwrap();
+        for shard in &self.shards {
+            let live = self.engine.shards().get(*shard).unwrap();
+            let report = live.check(self.engine.manager().catalog()).await.unwrap();
+            assert_eq!(report.findings, []);
+        }
     }
 
     pub(crate) fn pass(&self, millis: u64) {
