@@ -21,6 +21,7 @@ pub mod fronts;
 pub mod fsck;
 mod health;
 mod host;
+mod indexing;
 mod keeper;
 mod lineage;
 pub mod logging;

@@ -31,7 +31,7 @@ use crate::registry::Registry;
 use crate::restores::Restores;
 use crate::running::Running;
 use crate::settings::{FrontSettings, Listening, Port, Settings, TlsMode};
-use crate::{floors, health, sampler, tls, token};
+use crate::{floors, health, indexing, sampler, tls, token};
 
 /// Connections of the admin API at the same time.
 const ADMIN_CONNECTIONS_MAX: usize = 64;
@@ -157,6 +157,7 @@ fn start_beside(settings: &Settings, core: &Core, running: &Running) -> Vec<Join
         keeper.start(settings.blob_collect_interval),
         floors::start(core.host.clone(), core.folder.clone()),
         sampler::start(running.history.clone()),
+        indexing::start(core.engine.clone()),
         health::watch(running.host.clone()),
     ];
     if settings.balance.automatic {

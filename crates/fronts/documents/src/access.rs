@@ -112,7 +112,8 @@ impl<'a> Authorization<'a> {
 }
 
 fn malformed() -> Fault {
-    let message = "Authorization header doesn't confirm to required format. Please verify and try again.";
+    let message =
+        "Authorization header doesn't confirm to required format. Please verify and try again.";
     Fault::unauthorized(message)
 }
 
@@ -137,10 +138,14 @@ fn by_key(
     let (own_date, date) = (header("x-ms-date"), header("date"));
     check_date(if own_date.is_empty() { date } else { own_date }, request.received_ms)?;
     // A date in the general header alone is signed in the last line.
-    let dates = format!("{}\n{}\n", own_date.to_lowercase(), match own_date {
-        "" => date.to_lowercase(),
-        _ => String::new(),
-    });
+    let dates = format!(
+        "{}\n{}\n",
+        own_date.to_lowercase(),
+        match own_date {
+            "" => date.to_lowercase(),
+            _ => String::new(),
+        }
+    );
     let texts = target.signed_links().map(|link| {
         format!("{}\n{}\n{link}\n{dates}", request.method.as_str().to_lowercase(), target.kind)
     });
@@ -345,7 +350,8 @@ mod tests {
         assert_eq!(send(&late, "/").map_err(|fault| fault.status), Err(Status::Forbidden));
         let forged = token("mine", &accounts.get("dev").unwrap(), &grant, now_s + 1);
         assert_eq!(send(&forged, "/"), Err(wrong()));
-        for text in ["type=resource&ver=1.0&sig=", "type=resource&ver=1.0&sig=a;b;", "x", "type=aad"]
+        for text in
+            ["type=resource&ver=1.0&sig=", "type=resource&ver=1.0&sig=a;b;", "x", "type=aad"]
         {
             assert_eq!(send(text, "/"), Err(malformed()), "{text}");
         }

@@ -86,7 +86,8 @@ impl Target {
         for segment in path.split('/') {
             let decoded = percent_decode(segment).map_err(|_| unreadable())?;
             // An escaped slash cannot be part of an id.
-            let is_bad = decoded.is_empty() || decoded.len() > ID_BYTES_MAX || decoded.contains('/');
+            let is_bad =
+                decoded.is_empty() || decoded.len() > ID_BYTES_MAX || decoded.contains('/');
             if is_bad || segments.len() == SEGMENTS_MAX {
                 return Err(unreadable());
             }

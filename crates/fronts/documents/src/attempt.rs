@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use lazuli_engine::{Kind as ErrorKind, Lsn, PageLimit};
 use lazuli_query::Parameters;
-use lazuli_scripts::{Answer, Call as ScriptCall, Host, IndexAction, Link, Page, TriggerOperation, Write};
+use lazuli_scripts::{
+    Answer, Call as ScriptCall, Host, IndexAction, Link, Page, TriggerOperation, Write,
+};
 use lazuli_shapes::document::{
     Action, Body, Document, DocumentReason, Etag, ItemFeed, Operation, Outcome, PartitionKey,
     Scope, etag,
@@ -233,7 +235,9 @@ impl<'a> Attempt<'a> {
         for (id, touched) in &self.touched {
             let is = touched.before.map_or(Etag::Absent, Etag::Is);
             let operation = match (&touched.now, touched.before) {
-                (Some(Now::Body(body)), Some(_)) => Operation::replace(id, (**body).clone()).with(is),
+                (Some(Now::Body(body)), Some(_)) => {
+                    Operation::replace(id, (**body).clone()).with(is)
+                }
                 (Some(Now::Body(body)), None) => Operation::create((**body).clone()),
                 (Some(Now::Deleted), Some(_)) => Operation::delete(id).with(is),
                 (None, Some(_)) => Operation::read(id).with(is),
@@ -269,7 +273,9 @@ impl<'a> Attempt<'a> {
             Link::Rid(rid) => {
                 let items = self.items().await?;
                 let found = items.iter().find_map(|item| match item {
-                    Value::Object(item) if item.get("_rid") == Some(&Value::String(rid.clone())) => {
+                    Value::Object(item)
+                        if item.get("_rid") == Some(&Value::String(rid.clone())) =>
+                    {
                         item.get("id").cloned()
                     }
                     _ => None,
@@ -337,7 +343,12 @@ impl<'a> Attempt<'a> {
         Ok(Answer::Feed { items, continuation })
     }
 
-    async fn written(&mut self, act: TriggerOperation, id: Option<String>, write: Write) -> Result<Answer> {
+    async fn written(
+        &mut self,
+        act: TriggerOperation,
+        id: Option<String>,
+        write: Write,
+    ) -> Result<Answer> {
         if write.index == IndexAction::Exclude {
             return Err(Fault::gap("Leaving an item out of the index"));
         }
@@ -388,9 +399,7 @@ impl Host for Attempt<'_> {
     async fn perform(&mut self, call: ScriptCall) -> Answer {
         match self.answer(call).await {
             Ok(answer) => answer,
-            Err(fault) => {
-                Answer::Failed { status: fault.status.number(), message: fault.message }
-            }
+            Err(fault) => Answer::Failed { status: fault.status.number(), message: fault.message },
         }
     }
 }

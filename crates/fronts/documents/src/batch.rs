@@ -54,7 +54,8 @@ pub(crate) fn entries(body: Value) -> Result<Vec<Entry>> {
 }
 
 fn entry(value: Value) -> Result<Entry> {
-    let bad = |what: &str| Fault::bad_request(format!("An operation of the batch is invalid: {what}."));
+    let bad =
+        |what: &str| Fault::bad_request(format!("An operation of the batch is invalid: {what}."));
     let Value::Object(mut operation) = value else { return Err(bad("it must be an object")) };
     let mut text = |name: &str| match operation.remove(name) {
         None | Some(Value::Null) => Ok(None),
@@ -82,7 +83,8 @@ fn entry(value: Value) -> Result<Entry> {
 
 impl Entry {
     fn etag(&self) -> Result<Etag> {
-        match (self.if_match.as_deref().filter(|text| *text != "*"), self.if_none_match.as_deref()) {
+        match (self.if_match.as_deref().filter(|text| *text != "*"), self.if_none_match.as_deref())
+        {
             (Some(text), _) => Ok(Etag::Is(etag_version(text).ok_or_else(Fault::precondition)?)),
             (None, Some("*")) => Ok(Etag::Absent),
             (None, Some(text)) => Ok(etag_version(text).map_or(Etag::Any, Etag::IsNot)),
@@ -93,7 +95,8 @@ impl Entry {
     /// As an operation of the shape.
     fn operation(&self, opened: &Opened) -> Result<Operation> {
         let body = || {
-            let body = self.body.as_ref().ok_or_else(|| Fault::bad_input("a resourceBody is missing"))?;
+            let body =
+                self.body.as_ref().ok_or_else(|| Fault::bad_input("a resourceBody is missing"))?;
             Body::from_value(body).map_err(from_core)
         };
         let id = || self.id.as_deref().ok_or_else(|| Fault::bad_input("an id is missing"));
@@ -157,7 +160,10 @@ impl Done {
         if let Some(substatus) = self.substatus {
             head.insert("subStatusCode", i64::from(substatus).into());
         }
-        head.insert("requestCharge", Value::number(charge::rounded(self.units)).unwrap_or(Value::Null));
+        head.insert(
+            "requestCharge",
+            Value::number(charge::rounded(self.units)).unwrap_or(Value::Null),
+        );
         if let Some(wait) = self.retry_after_ms {
             head.insert("retryAfterMilliseconds", (wait as i64).into());
         }
@@ -209,12 +215,7 @@ pub(crate) async fn run(
 type Results = (Vec<Done>, Option<Seen>);
 
 /// All or nothing: if one fails it says why, and all others that they depend on it.
-async fn atomic(
-    front: &Front,
-    call: &Call,
-    opened: &Opened,
-    entries: &[Entry],
-) -> Result<Results> {
+async fn atomic(front: &Front, call: &Call, opened: &Opened, entries: &[Entry]) -> Result<Results> {
     let key = front.key(call, opened)?;
     let mut operations = Vec::with_capacity(entries.len());
     for (at, entry) in entries.iter().enumerate() {
@@ -226,7 +227,8 @@ async fn atomic(
     let budget = front.admit_key(call, opened, &key).await?;
     match front.documents.run(&opened.collection, &key, operations).await {
         Ok(outcomes) => {
-            let done = entries.iter().zip(&outcomes).map(|(entry, outcome)| Done::of(entry, outcome));
+            let done =
+                entries.iter().zip(&outcomes).map(|(entry, outcome)| Done::of(entry, outcome));
             let done = done.collect::<Result<Vec<_>>>()?;
             budget.take(done.iter().map(|one| one.units).sum());
             let last = outcomes.last();

@@ -3,15 +3,14 @@
 use lazuli_engine::Lsn;
 use lazuli_http::Response;
 use lazuli_shapes::document::{
-    Collection, NewCollection, PartitionKey, Range, Resource,
+    Collection, DefinitionChange, NewCollection, PartitionKey, Range, Resource,
 };
 use lazuli_value::{Object, Value};
 
 use crate::address::ContainerName;
 use crate::error::{Fault, Result, substatus};
 use crate::headers::Throughput;
-use crate::pending::Pending as _;
-use crate::{Call, Front, definition, offers};
+use crate::{Call, Front, definition, offers, query};
 
 /// A container that a request is about.
 pub(crate) struct Opened {
@@ -38,7 +37,8 @@ impl Front {
         let resource = found.ok_or_else(Fault::no_owner)?;
         let rid = resource.rid.to_string();
         if call.headers.intended_container.as_ref().is_some_and(|intended| *intended != rid) {
-            let message = "The requested operation cannot be performed: the container was created anew.";
+            let message =
+                "The requested operation cannot be performed: the container was created anew.";
             return Err(Fault::bad_request(message).substatus(substatus::OTHER_CONTAINER));
         }
         let collection = self.documents.open_rid(account, &resource.rid).await?;
@@ -85,8 +85,8 @@ pub(crate) async fn create(
     let limits = &front.parts.limits;
     let wanted = offers::wanted(call)?;
     // Without a throughput of its own a container shares that of its database.
-    let shares = wanted.is_none()
-        && offers::find(front, call, &database.rid.to_string()).await?.is_some();
+    let shares =
+        wanted.is_none() && offers::find(front, call, &database.rid.to_string()).await?.is_some();
     let own = wanted.unwrap_or(Throughput::Manual(limits.throughput_default));
     let new = NewCollection {
         definition: checked.new,
@@ -124,7 +124,12 @@ pub(crate) async fn replace(
     }
     let account = &call.sender.account;
     let collection = front.documents.open_rid(account, &found.rid).await?;
-    front.documents.redefine(&collection, checked.new).await?;
+    let change = DefinitionChange {
+        indexing: Some(checked.new.indexing),
+        ttl_s: Some(checked.new.ttl_s),
+        versions_kept_s: Some(checked.new.versions_kept_s),
+    };
+    front.documents.change_definition(&collection, &change).await?;
     let body = Value::Object(checked.body);
     Ok(front.documents.replace_resource(account, &found.rid, body, version).await?)
 }
@@ -140,15 +145,12 @@ pub(crate) async fn with_quota(
         return Ok(response);
     }
     let collection = front.documents.open_rid(&call.sender.account, &found.rid).await?;
-    let (items, bytes) = front.figures(&collection).await?;
-    let kb = bytes / 1024;
+    let opened = Opened { database: String::new(), resource: found.clone(), collection };
+    let items = query::count(front, call, &opened).await?;
     Ok(response
         .with(
             "x-ms-resource-quota",
             "documentSize=10240;documentsSize=10485760;documentsCount=-1;collectionSize=10485760;",
         )
-        .with(
-            "x-ms-resource-usage",
-            format!("documentSize=0;documentsSize={kb};documentsCount={items};collectionSize={kb};"),
-        ))
+        .with("x-ms-resource-usage", format!("documentSize=0;documentsCount={items};")))
 }

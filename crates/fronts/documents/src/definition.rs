@@ -49,7 +49,9 @@ pub(crate) fn check(given: &Object) -> Result<Checked> {
     if let Some((name, _)) =
         given.iter().find(|(name, _)| !name.starts_with('_') && !KNOWN.contains(&name.as_str()))
     {
-        return Err(Fault::bad_request(format!("The property '{name}' of a container is unknown.")));
+        return Err(Fault::bad_request(format!(
+            "The property '{name}' of a container is unknown."
+        )));
     }
     let mut body = Object::new();
     body.insert("id", given.get("id").cloned().unwrap_or(Value::Null));
@@ -103,7 +105,8 @@ fn shown_policy(policy: &IndexingPolicy, given: Option<&Value>) -> Value {
         }
     }
     // The service writes the one path that it excludes by itself with quotation marks.
-    let is_given = matches!(given, Some(Value::Object(given)) if given.get("excludedPaths").is_some());
+    let is_given =
+        matches!(given, Some(Value::Object(given)) if given.get("excludedPaths").is_some());
     if policy.is_on() && !is_given {
         shown.insert("excludedPaths", Value::Array(vec![of("path", "/\"_etag\"/?")]));
     }
@@ -253,7 +256,8 @@ fn computed(given: Option<&Value>) -> Result<()> {
         Some(Value::Array(list)) if list.len() <= COMPUTED_MAX => list,
         Some(_) => return Err(bad()),
     };
-    let is_text = |value: Option<&Value>| matches!(value, Some(Value::String(text)) if !text.is_empty());
+    let is_text =
+        |value: Option<&Value>| matches!(value, Some(Value::String(text)) if !text.is_empty());
     let is_good = |one: &Value| match one {
         Value::Object(one) => is_text(one.get("name")) && is_text(one.get("query")),
         _ => false,

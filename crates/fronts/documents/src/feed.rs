@@ -76,7 +76,11 @@ pub(crate) fn position(text: &str) -> Result<Bytes> {
     bytes.map(Bytes::from).map_err(|_| Fault::bad_header("x-ms-continuation"))
 }
 
-pub(crate) async fn list(front: &Front, call: &Call, container: &ContainerName) -> Result<Response> {
+pub(crate) async fn list(
+    front: &Front,
+    call: &Call,
+    container: &ContainerName,
+) -> Result<Response> {
     let opened = front.open(call, container).await?;
     let part = front.part(call, &opened).await?;
     let budget = front.admit_part(call, &opened, &part).await?;

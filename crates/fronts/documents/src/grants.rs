@@ -60,7 +60,9 @@ async fn trail(front: &Front, sender: &Sender, address: &Address) -> Result<Trai
     let account = &sender.account;
     let (feed, id) = match address {
         Address::Account | Address::Certificate | Address::Attachments => return Ok(Vec::new()),
-        Address::PartitionDelete(container) => return container_trail(front, account, container).await,
+        Address::PartitionDelete(container) => {
+            return container_trail(front, account, container).await;
+        }
         Address::Feed(feed) => (feed, None),
         Address::One(feed, id) => (feed, Some(id.as_str())),
     };

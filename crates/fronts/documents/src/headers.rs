@@ -125,9 +125,7 @@ impl Headers {
                 || from.is("x-ms-cosmos-populateindexmetrics-v2")?,
             logs_scripts: from.is("x-ms-documentdb-script-enable-logging")?,
             token_seconds: from.may("x-ms-documentdb-expiry-seconds", token_seconds)?,
-            query_features: from
-                .owned("x-ms-cosmos-supported-query-features")
-                .unwrap_or_default(),
+            query_features: from.owned("x-ms-cosmos-supported-query-features").unwrap_or_default(),
         })
     }
 }
@@ -252,7 +250,9 @@ pub(crate) fn parse_key(text: &str) -> Option<KeyValues> {
 fn is_key_value(value: &Value) -> bool {
     match value {
         Value::Object(object) => object.is_empty(),
-        Value::Null | Value::Bool(_) | Value::Int64(_) | Value::Double(_) | Value::String(_) => true,
+        Value::Null | Value::Bool(_) | Value::Int64(_) | Value::Double(_) | Value::String(_) => {
+            true
+        }
         _ => false,
     }
 }

@@ -1,12 +1,9 @@
 //! Items: create, upsert, read, replace, patch and delete, and what their responses say.
 
-use std::sync::Arc;
-
 use lazuli_engine::Error;
 use lazuli_http::{Response, StatusCode};
 use lazuli_shapes::document::{
-    Body, Document, DocumentReason, Etag, Operation, Outcome, PartitionKey, Work, etag,
-    etag_version,
+    Body, DocumentReason, Etag, Operation, Outcome, PartitionKey, Work, etag, etag_version,
 };
 use lazuli_value::Value;
 
@@ -14,9 +11,10 @@ use crate::address::ContainerName;
 use crate::charge::{self, Units};
 use crate::containers::Opened;
 use crate::error::{Fault, Result, Status, substatus};
+use crate::headers::Indexing;
 use crate::patch::Patch;
 use crate::session::{self, Seen};
-use crate::{Call, Front, condition, response, scripts};
+use crate::{Call, Front, response, scripts};
 
 /// The errors of operations on items, in the service's words.
 pub(crate) fn from_core(error: Error) -> Fault {
@@ -112,28 +110,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<Value> {
 
 /// A patch as an operation of the shape.
 pub(crate) fn patching(opened: &Opened, id: &str, body: Value) -> Result<Operation> {
-    let patch = Patch::parse(body)?;
-    let condition = patch.condition.as_deref().map(condition::parse).transpose()?;
-    let paths: Vec<Vec<String>> = opened
-        .collection
-        .definition()
-        .key_paths
-        .iter()
-        .map(|path| crate::patch::key_path(&path.to_string()))
-        .collect();
-    let update = move |document: &Document| -> std::result::Result<Body, Error> {
-        let refused = |fault: Fault| Error::invalid(DocumentReason::PatchRefused, fault.message);
-        let mut value = document.value()?;
-        if let Some(condition) = &condition
-            && !condition.holds(&value)
-        {
-            let message = "the condition of the patch does not hold";
-            return Err(Error::precondition(DocumentReason::PatchCondition, message));
-        }
-        patch.apply(&mut value, &paths).map_err(refused)?;
-        Body::from_value(&value)
-    };
-    Ok(Operation::update(id, Arc::new(update)))
+    Patch::parse(body)?.into_operation(id, opened.collection.definition())
 }
 
 pub(crate) async fn delete(
@@ -155,6 +132,9 @@ async fn write(
     key: &PartitionKey,
     operation: Operation,
 ) -> Result<Response> {
+    if call.headers.indexing == Some(Indexing::Exclude) {
+        return Err(Fault::gap("Leaving an item out of the index"));
+    }
     let budget = front.admit_key(call, opened, key).await?;
     let has_triggers =
         !(call.headers.pre_triggers.is_empty() && call.headers.post_triggers.is_empty());

@@ -10,19 +10,21 @@ mod address;
 mod attempt;
 mod batch;
 mod budget;
+mod changes;
 mod charge;
 mod condition;
 mod containers;
 mod definition;
 mod error;
 mod feed;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod grants;
 mod headers;
 mod items;
 pub mod limits;
 mod offers;
 mod patch;
-mod pending;
 mod permissions;
 mod plan;
 mod query;
@@ -154,7 +156,7 @@ impl Api for Front {
             Operation::DeleteItem { container, id } => {
                 items::delete(self, call, &container, &id).await
             }
-            Operation::ReadChanges(_) => Err(Fault::gap("The change feed")),
+            Operation::ReadChanges(container) => changes::read(self, call, &container).await,
             Operation::DeletePartition(container) => {
                 items::delete_partition(self, call, &container).await
             }

@@ -29,7 +29,8 @@ fn checked(throughput: Throughput) -> Result<Throughput> {
             bad(format!("in increments of {THROUGHPUT_STEP}"))
         }
         Throughput::Autoscale(units)
-            if units % AUTOSCALE_STEP != 0 || !(AUTOSCALE_STEP..=THROUGHPUT_MAX).contains(&units) =>
+            if units % AUTOSCALE_STEP != 0
+                || !(AUTOSCALE_STEP..=THROUGHPUT_MAX).contains(&units) =>
         {
             bad(format!("autoscale in increments of {AUTOSCALE_STEP}, from {AUTOSCALE_STEP} on"))
         }
@@ -214,7 +215,9 @@ mod tests {
 
     #[test]
     fn throughput_comes_in_steps() {
-        for good in [Throughput::Manual(400), Throughput::Manual(1_100), Throughput::Autoscale(1_000)] {
+        for good in
+            [Throughput::Manual(400), Throughput::Manual(1_100), Throughput::Autoscale(1_000)]
+        {
             assert_eq!(checked(good), Ok(good));
         }
         for bad in [

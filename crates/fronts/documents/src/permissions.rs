@@ -9,7 +9,8 @@ use crate::{Call, Front};
 
 /// Checks the body of a permission.
 pub(crate) fn checked(mut body: Object) -> Result<Object> {
-    let bad = || Fault::bad_input("a permission needs a permissionMode (All or Read) and a resource");
+    let bad =
+        || Fault::bad_input("a permission needs a permissionMode (All or Read) and a resource");
     let mode = match body.get("permissionMode") {
         Some(Value::String(mode)) => Mode::parse(mode).ok_or_else(bad)?,
         _ => return Err(bad()),
@@ -44,7 +45,9 @@ fn grant(body: &Object) -> Option<Grant> {
 /// from.
 pub(crate) fn add_token(front: &Front, call: &Call, shown: &mut Object) {
     let account = &call.sender.account;
-    let (Some(grant), Some(keys)) = (grant(shown), front.parts.accounts.get(account)) else { return };
+    let (Some(grant), Some(keys)) = (grant(shown), front.parts.accounts.get(account)) else {
+        return;
+    };
     let seconds = u64::from(call.headers.token_seconds.unwrap_or(TOKEN_SECONDS_DEFAULT));
     let expires_s = call.received_ms / 1_000 + seconds;
     shown.insert("_token", access::token(account, &keys, &grant, expires_s).into());

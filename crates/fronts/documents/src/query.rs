@@ -6,11 +6,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use lazuli_engine::KeyRange;
 use lazuli_http::{Response, StatusCode};
 use lazuli_query::evaluate::Context;
 use lazuli_query::execute::{Execution, Page, PageOptions, Wants};
 use lazuli_query::{Checked, Continuation, Parameters, Query, QueryError, QueryErrors};
-use lazuli_shapes::document::{QueryFailure, QueryPage, QueryRequest};
+use lazuli_shapes::document::{QueryFailure, QueryPage, QueryRequest, Scope};
 use lazuli_value::{Value, View};
 
 use crate::address::ContainerName;
@@ -96,8 +97,8 @@ pub(crate) fn over_values(
     let page = page_of(&prepared, call.received_ms, rows_max, &rows, continuation)?;
     let shown: Result<Vec<Value>> = page.rows.iter().map(|row| value(row)).collect();
     let body = crate::resources::feed(owner, plural, shown?);
-    let response = response::json(StatusCode::OK, &body)
-        .with("x-ms-item-count", page.rows.len().to_string());
+    let response =
+        response::json(StatusCode::OK, &body).with("x-ms-item-count", page.rows.len().to_string());
     let response = response::charged(response, charge::METADATA_READ);
     Ok(match page.continuation {
         Some(next) => response.with("x-ms-continuation", position_text(&next.encode())),
@@ -185,8 +186,8 @@ pub(crate) async fn run(
     let units = charge::query(&work);
     budget.take(units);
     let seen = feed::seen(front, &opened, part.range).await?;
-    let mut response = response::text(StatusCode::OK, out)
-        .with("x-ms-item-count", page.rows.len().to_string());
+    let mut response =
+        response::text(StatusCode::OK, out).with("x-ms-item-count", page.rows.len().to_string());
     if call.headers.wants_metrics {
         let ms = |time: std::time::Duration| time.as_secs_f64() * 1_000.0;
         let (rows, bytes) = (page.rows.len(), work.bytes_out);
@@ -281,3 +282,14 @@ async fn page(
     documents.query(&opened.collection, request).await.map_err(not_answered)
 }
 
+/// How many items a container has.
+pub(crate) async fn count(front: &Front, call: &Call, opened: &Opened) -> Result<u64> {
+    let prepared = prepare_text("SELECT VALUE COUNT(1) FROM c", &Parameters::new())?;
+    let scope = Scope::Routes(KeyRange::all());
+    let part = Part { scope, range: None, is_whole: true };
+    let counted = page(front, call, opened, &part, &prepared).await?;
+    match counted.page.rows.first().map(|row| value(row)).transpose()? {
+        Some(Value::Int64(count)) => Ok(u64::try_from(count).unwrap_or(0)),
+        _ => Ok(0),
+    }
+}

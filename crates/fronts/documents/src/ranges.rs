@@ -15,7 +15,11 @@ use crate::items::of_container;
 use crate::resources::feed;
 use crate::{Call, Front, response};
 
-pub(crate) async fn read(front: &Front, call: &Call, container: &ContainerName) -> Result<Response> {
+pub(crate) async fn read(
+    front: &Front,
+    call: &Call,
+    container: &ContainerName,
+) -> Result<Response> {
     let opened = front.open(call, container).await?;
     let ranges = front.documents.ranges(&opened.collection).await?;
     let newest = ranges.iter().map(|range| range.id.0).max().unwrap_or_default();
@@ -35,9 +39,8 @@ pub(crate) async fn read(front: &Front, call: &Call, container: &ContainerName) 
         .collect();
     let items = rows.len().to_string();
     let body = feed(&opened.resource.rid.to_string(), "PartitionKeyRanges", rows);
-    let response = response::json(StatusCode::OK, &body)
-        .with("etag", etag)
-        .with("x-ms-item-count", items);
+    let response =
+        response::json(StatusCode::OK, &body).with("etag", etag).with("x-ms-item-count", items);
     Ok(response::charged(of_container(&opened, response, None), charge::METADATA_READ))
 }
 
@@ -57,7 +60,10 @@ fn show(opened: &Opened, range: &Range, count: usize) -> Value {
     shown.insert("minInclusive", range.min_text().into());
     shown.insert("maxExclusive", range.max_text().into());
     shown.insert("ridPrefix", 0.into());
-    shown.insert("throughputFraction", Value::number(1.0 / count.max(1) as f64).unwrap_or(Value::Null));
+    shown.insert(
+        "throughputFraction",
+        Value::number(1.0 / count.max(1) as f64).unwrap_or(Value::Null),
+    );
     shown.insert("status", "online".into());
     let parents = range.parents.iter().map(|id| Value::String(id.0.to_string()));
     shown.insert("parents", Value::Array(parents.collect()));

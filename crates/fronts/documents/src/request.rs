@@ -11,9 +11,17 @@ pub(crate) enum Operation {
     ReadAccount,
     ReadCertificate,
     /// An operation on a resource beside items. The id is that of one resource, and absent for feeds.
-    Resource { verb: Verb, kind: Kind, feed: Feed, id: Option<String> },
+    Resource {
+        verb: Verb,
+        kind: Kind,
+        feed: Feed,
+        id: Option<String>,
+    },
     ReadRanges(ContainerName),
-    ExecuteProcedure { container: ContainerName, id: String },
+    ExecuteProcedure {
+        container: ContainerName,
+        id: String,
+    },
     CreateItem(ContainerName),
     UpsertItem(ContainerName),
     QueryItems(ContainerName),
@@ -21,10 +29,22 @@ pub(crate) enum Operation {
     RunBatch(ContainerName),
     ListItems(ContainerName),
     ReadChanges(ContainerName),
-    ReadItem { container: ContainerName, id: String },
-    ReplaceItem { container: ContainerName, id: String },
-    PatchItem { container: ContainerName, id: String },
-    DeleteItem { container: ContainerName, id: String },
+    ReadItem {
+        container: ContainerName,
+        id: String,
+    },
+    ReplaceItem {
+        container: ContainerName,
+        id: String,
+    },
+    PatchItem {
+        container: ContainerName,
+        id: String,
+    },
+    DeleteItem {
+        container: ContainerName,
+        id: String,
+    },
     DeletePartition(ContainerName),
 }
 
@@ -128,7 +148,9 @@ impl Operation {
             ("GET", Address::Account) => Ok(Self::ReadAccount),
             ("GET", Address::Certificate) => Ok(Self::ReadCertificate),
             ("POST", Address::PartitionDelete(container)) => Ok(Self::DeletePartition(container)),
-            (_, Address::Attachments) => Err(Fault::gap("The service's old feature of attachments")),
+            (_, Address::Attachments) => {
+                Err(Fault::gap("The service's old feature of attachments"))
+            }
             (method, Address::Feed(Feed::InContainer(container, ContainerChild::Items))) => {
                 on_items(method, container, headers)
             }
@@ -138,9 +160,10 @@ impl Operation {
             ("GET", Address::Feed(Feed::InContainer(container, ContainerChild::Ranges))) => {
                 Ok(Self::ReadRanges(container))
             }
-            ("POST", Address::One(Feed::InContainer(container, ContainerChild::Procedures), id)) => {
-                Ok(Self::ExecuteProcedure { container, id })
-            }
+            (
+                "POST",
+                Address::One(Feed::InContainer(container, ContainerChild::Procedures), id),
+            ) => Ok(Self::ExecuteProcedure { container, id }),
             (method, Address::Feed(feed)) => on_resources(method, feed, None, headers),
             (method, Address::One(feed, id)) => on_resources(method, feed, Some(id), headers),
             _ => Err(not_allowed()),
@@ -309,7 +332,10 @@ mod tests {
         assert_eq!(parsed("GET", docs, &[]), Ok("ListItems"));
         assert_eq!(parsed("GET", docs, &["a-im: Incremental Feed"]), Ok("ReadChangeFeed"));
         let ranges = "/dbs/d/colls/c/pkranges";
-        assert_eq!(parsed("GET", ranges, &["a-im: Incremental Feed"]), Ok("ReadPartitionKeyRanges"));
+        assert_eq!(
+            parsed("GET", ranges, &["a-im: Incremental Feed"]),
+            Ok("ReadPartitionKeyRanges")
+        );
     }
 
     #[test]

@@ -28,7 +28,9 @@ pub(crate) async fn run(
     place: &Place<'_>,
     request: &mut Request,
 ) -> Result<Response> {
-    let Some(kind) = place.kind.resource() else { return conflicts(front, call, verb, place).await };
+    let Some(kind) = place.kind.resource() else {
+        return conflicts(front, call, verb, place).await;
+    };
     let parent = front.parent(&call.sender.account, place.feed).await?;
     match verb {
         Verb::Create => {
@@ -51,7 +53,10 @@ pub(crate) async fn run(
         Verb::Read => {
             let found = one(front, call, place, kind, parent.as_ref()).await?;
             if call.headers.if_none_match.as_deref() == Some(&etag(found.version)) {
-                return Ok(response::charged(response::empty(StatusCode::NOT_MODIFIED), METADATA_READ));
+                return Ok(response::charged(
+                    response::empty(StatusCode::NOT_MODIFIED),
+                    METADATA_READ,
+                ));
             }
             let response = answer(front, call, place.kind, StatusCode::OK, &found);
             let response = response::charged(response, METADATA_READ);
@@ -147,7 +152,8 @@ async fn create(
             };
             let body = Value::Object(body);
             let documents = &front.documents;
-            let made = documents.create_resource(account, resource, parent, Some(&id), body).await?;
+            let made =
+                documents.create_resource(account, resource, parent, Some(&id), body).await?;
             if let Some(wanted) = wanted {
                 offers::create(front, call, &made, wanted).await?;
             }
@@ -245,8 +251,7 @@ async fn list(
     let most = front.parts.limits.page_items(call.headers.items_max);
     let rid = parent.map(|parent| &parent.rid);
     let account = &call.sender.account;
-    let page =
-        front.documents.resources(account, resource, rid, after.as_deref(), most).await?;
+    let page = front.documents.resources(account, resource, rid, after.as_deref(), most).await?;
     let rows: Vec<Value> =
         page.resources.iter().map(|one| Value::Object(show(front, call, kind, one))).collect();
     let count = rows.len();

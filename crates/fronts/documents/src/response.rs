@@ -35,7 +35,8 @@ pub(crate) fn refusal(request: &Request, fault: &Fault) -> Response {
     let status =
         StatusCode::from_u16(fault.status.number()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let message = format!("{}\r\nActivityId: {}", fault.message, activity(request));
-    let mut response = charged(json(status, &error_body(fault.status.code(), message)), fault.charge);
+    let mut response =
+        charged(json(status, &error_body(fault.status.code(), message)), fault.charge);
     if let Some(substatus) = fault.substatus {
         response = response.with("x-ms-substatus", substatus.to_string());
     }

@@ -58,7 +58,8 @@ fn failed(error: ScriptError) -> Fault {
         503 => Status::ServiceUnavailable,
         _ => Status::BadRequest,
     };
-    let fault = Fault::new(status, format!("Encountered exception while executing Javascript. {error}"));
+    let fault =
+        Fault::new(status, format!("Encountered exception while executing Javascript. {error}"));
     match error.substatus().and_then(|number| u32::try_from(number).ok()) {
         Some(number) => fault.substatus(number),
         None => fault,

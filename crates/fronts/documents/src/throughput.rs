@@ -13,7 +13,6 @@ use crate::containers::Opened;
 use crate::error::{Fault, Result, Status, substatus};
 use crate::feed::Part;
 use crate::headers::Throughput;
-use crate::pending::Pending as _;
 use crate::{Call, Front, offers, session};
 
 /// How long the throughput of a container is believed to be what it was. Another process may have changed it.
@@ -144,12 +143,7 @@ impl Front {
     }
 
     /// Refuses a client that has seen more of a range than there is here.
-    pub(crate) async fn check_session(
-        &self,
-        call: &Call,
-        range: u64,
-        lsn: u64,
-    ) -> Result<()> {
+    pub(crate) async fn check_session(&self, call: &Call, range: u64, lsn: u64) -> Result<()> {
         let Some(text) = &call.headers.session else { return Ok(()) };
         let ahead = |seen: &session::Seen| seen.range == range && seen.lsn > lsn;
         if session::parse(text)?.iter().any(ahead) {
@@ -157,14 +151,6 @@ impl Front {
             return Err(Fault::new(Status::NotFound, message).substatus(substatus::NOT_THAT_FAR));
         }
         Ok(())
-    }
-
-    /// Items and bytes of a container.
-    pub(crate) async fn figures(&self, collection: &Collection) -> Result<(u64, u64)> {
-        let figures = self.documents.figures(collection).await?;
-        let (items, bytes) =
-            figures.iter().fold((0, 0), |sum, (_, items, bytes)| (sum.0 + items, sum.1 + bytes));
-        Ok((items, bytes))
     }
 
     /// Does what a new throughput asks for: more than its ranges can give splits them.

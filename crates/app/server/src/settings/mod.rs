@@ -350,7 +350,8 @@ impl Reader<'_> {
     /// The name under which a front finds a setting: its own where that is set, else the one for all fronts. A default of
     /// its own stands back behind what somebody has set for all.
     fn name_of(&self, front: Option<&FrontRow>, name: &str) -> String {
-        let is_set = |name: &str| self.0.get(name).is_some_and(|(_, origin)| *origin != Origin::Default);
+        let is_set =
+            |name: &str| self.0.get(name).is_some_and(|(_, origin)| *origin != Origin::Default);
         let own = front.map(|front| front.own(name)).filter(|own| self.0.get(own).is_some());
         own.filter(|own| is_set(own) || !is_set(name)).unwrap_or_else(|| name.to_owned())
     }

@@ -72,7 +72,8 @@ fn a_write_says_where_its_container_is_and_how_far_it_has_come() {
 #[test]
 fn bodies_that_are_no_items_are_refused() {
     let server = Server::with_container();
-    let deep = format!("{{\"id\":\"1\",\"pk\":\"a\",\"x\":{}{}}}", "[".repeat(200), "]".repeat(200));
+    let deep =
+        format!("{{\"id\":\"1\",\"pk\":\"a\",\"x\":{}{}}}", "[".repeat(200), "]".repeat(200));
     for body in [
         "",
         "{",
@@ -102,7 +103,8 @@ fn a_read_of_what_the_client_has_is_not_modified() {
     let answer = server.send(&read);
     assert!(answer.starts_with("304 ") && !answer.contains("\n\n"), "{answer}");
     assert!(server.send(&read.replace(&etag, "\"other\"")).starts_with("200 "));
-    let never = format!("PUT {DOCS}/1\n{KEY}\nif-match: \"other\"\n\n{{\"id\":\"1\",\"pk\":\"a\"}}");
+    let never =
+        format!("PUT {DOCS}/1\n{KEY}\nif-match: \"other\"\n\n{{\"id\":\"1\",\"pk\":\"a\"}}");
     assert_eq!(server.refusal(&never), "412");
 }
 

@@ -116,8 +116,9 @@ impl Accounts {
     /// The first account, by name, whose keys pass the check: for services whose requests do not name one.
     pub fn find(&self, check: impl Fn(&Keys) -> bool) -> Option<String> {
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
-        let is_open =
-            |name: &String| self.only.as_ref().is_none_or(|only| only.iter().any(|one| one == name));
+        let is_open = |name: &String| {
+            self.only.as_ref().is_none_or(|only| only.iter().any(|one| one == name))
+        };
         all.iter().find(|(name, keys)| is_open(name) && check(keys)).map(|(name, _)| name.clone())
     }
 

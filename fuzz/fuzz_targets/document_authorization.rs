@@ -1,0 +1,4 @@
+//! The authorization of documents.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| lazuli_documents::fuzzing::document_authorization(data));

@@ -1,0 +1,4 @@
+//! Partial updates of items.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| lazuli_documents::fuzzing::document_patch(data));
