@@ -96,3 +96,10 @@ fn a_decided_operation_is_not_refused_because_others_come_first() {
 fn a_late_step_of_a_job_that_is_over_is_not_made() {
     holds("everything", 5);
 }
+
+/// Other processes changed the catalog, or its records, between every reading of its version and the beginning of the change.
+#[test]
+fn a_change_of_the_catalog_outlasts_others_that_come_first() {
+    holds("everything", 50_000_493);
+    holds("everything", 50_000_713);
+}

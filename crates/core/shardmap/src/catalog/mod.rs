@@ -39,8 +39,9 @@ use rows::{Head, IdentityRow, LogRow};
 pub use source::Followed;
 pub(crate) use view::View;
 
-/// How often a change is decided again when others come first.
-pub const CHANGE_TRIES_MAX: usize = 16;
+/// How often a change is decided again when others come first. Each time one of them has made progress; with several
+/// processes that change the catalog without a pause, 16 times in a row was seen.
+pub const CHANGE_TRIES_MAX: usize = 100;
 
 pub struct Catalog {
     store: Arc<dyn Store>,
