@@ -84,9 +84,8 @@ async fn check_blocks(folder: &Folder) -> Result<()> {
     if !root.is_dir() {
         return Ok(());
     }
-    let opened = tokio::task::spawn_blocking(move || {
-        BlockFiles::open(&root, BlockDurability::Synced)
-    });
+    let opened =
+        tokio::task::spawn_blocking(move || BlockFiles::open(&root, BlockDurability::Synced));
     let files = opened.await.map_err(|error| Failure::new("file-error", error.to_string()))??;
     if files.list(None, 1).await?.is_empty() {
         return Ok(());

@@ -72,20 +72,11 @@ impl Server {
         let admin = Gate::admin(&settings).await?;
         tell_addresses(&settings, fronts.iter().map(|(gate, _)| gate), &admin);
         let gates = || fronts.iter().map(|(gate, _)| gate).chain([&admin]);
-        let (engine, host) = (core.engine.clone(), core.host.clone());
-        let history = Arc::new(Recorder::new(engine.clone(), settings.history_partitions_max));
-        let balance = settings.balance.clone();
-        let balancer = Arc::new(Balancer::new(engine, history.clone(), host, balance));
+        let (history, balancer) = watchers(&settings, &core);
         let restores = Restores::open(folder.path(), core.engine.clone(), accounts.clone());
         let endpoints: Vec<_> = gates().flat_map(Gate::endpoints).collect();
         let nodes = Arc::new(nodes(&settings, &core, &endpoints));
-        let audit = match &settings.fleet {
-            Some(fleet) => {
-                let (catalog, node) = (core.engine.manager().catalog(), &fleet.node_name);
-                Audit::of_fleet(catalog.clone(), format!("{node} {}", nodes.id()))
-            }
-            None => Audit::open(folder.path())?,
-        };
+        let audit = audit(&settings, &core, &folder)?;
         nodes.tell().await?;
         let running = Arc::new(Running {
             started: Instant::now(),
@@ -175,9 +166,23 @@ async fn open(settings: &Settings) -> Result<(Folder, Core)> {
     }
 }
 
+fn audit(settings: &Settings, core: &Core, folder: &Folder) -> Result<Audit> {
+    let Some(fleet) = &settings.fleet else { return Audit::open(folder.path()) };
+    let catalog = core.engine.manager().catalog().clone();
+    Ok(Audit::of_fleet(catalog, format!("{} {}", fleet.node_name, core.engine.node())))
+}
+
 fn nodes(settings: &Settings, core: &Core, endpoints: &[Endpoint]) -> Nodes {
     let name = settings.fleet.as_ref().map_or_else(system::host_name, |it| it.node_name.clone());
     Nodes::new(core.engine.clone(), settings.fleet.is_some(), name, endpoints.to_vec())
+}
+
+/// What watches the partitions, and what acts on it.
+fn watchers(settings: &Settings, core: &Core) -> (Arc<Recorder>, Arc<Balancer>) {
+    let (engine, host) = (core.engine.clone(), core.host.clone());
+    let history = Arc::new(Recorder::new(engine.clone(), settings.history_partitions_max));
+    let balancer = Balancer::new(engine, history.clone(), host, settings.balance.clone());
+    (history, Arc::new(balancer))
 }
 
 fn admin_limits(settings: &Settings) -> lazuli_http::Limits {
