@@ -36,6 +36,7 @@ const CONSOLE: &str = "crates/app/console";
 const TRANSFER: &str = "crates/app/transfer";
 const APP: &str = "crates/app/";
 const SERVER: &str = "crates/app/server";
+const SCRIPTS: &str = "crates/scripts";
 const SIM: &str = "crates/sim";
 const BENCH: &str = "crates/bench";
 const TRIAL: &str = "crates/trial";
@@ -103,6 +104,12 @@ const LAYERS: &[Layer] = &[
         why: "a store keeps bytes; everything that it could decide is decided above it",
     },
     Layer {
+        folder: SCRIPTS,
+        may_name: &[VALUE],
+        tests_may_name: &[],
+        why: "a script sees values and its host; whose transaction the host is, is decided above",
+    },
+    Layer {
         folder: NET,
         may_name: &[],
         tests_may_name: &[],
@@ -122,7 +129,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         folder: FRONTS,
-        may_name: &[WIRE, SHAPES, ENGINE],
+        may_name: &[WIRE, SHAPES, ENGINE, SCRIPTS],
         tests_may_name: &[SHARDMAP, STORE, ENV],
         why: "a front decodes, makes one call and encodes; it never sees a store or another front",
     },
@@ -147,7 +154,8 @@ const LAYERS: &[Layer] = &[
     Layer {
         folder: APP,
         may_name: &[
-            APP, FRONTS, STORES, SHAPES, HISTORY, ENGINE, BALANCE, SHARDMAP, STORE, ENV, WIRE,
+            APP, FRONTS, STORES, SCRIPTS, SHAPES, HISTORY, ENGINE, BALANCE, SHARDMAP, STORE, ENV,
+            WIRE,
         ],
         tests_may_name: &[],
         why: "the application is the wiring of all the rest",
@@ -189,6 +197,7 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("crc64fast-nvme", &[]),
     ("ctr", &[]),
     ("md-5", &[]),
+    ("regex-lite", &[]),
     ("tokio", &["sync", "macros"]),
     ("xxhash-rust", &["xxh3", "const_xxh3"]),
 ];

@@ -4,6 +4,7 @@
 //!   the errors of the service.
 //! - `plan/` decides which items are read; the shape that has them reads them.
 //! - `execute/` takes the items and gives pages of rows; `continuation.rs` is what the next page needs.
+//! - `partitioned.rs` is the service's query plan document, for clients that merge partitions by themselves.
 //! - `evaluate/` computes expressions over a row, `functions/` are the built-in ones.
 //!
 //! Invariant: nothing here reads or writes anything, and the same items in the same order give the same rows.
@@ -14,7 +15,10 @@ mod error;
 pub mod evaluate;
 pub mod execute;
 pub mod functions;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 pub mod limits;
+pub mod partitioned;
 pub mod plan;
 pub mod syntax;
 pub mod tree;
@@ -57,6 +61,25 @@ impl Query {
             parts.extend([Value::String(name.clone()), value.clone()]);
         }
         canonical_hash((&Value::Array(parts)).into()) as u64
+    }
+
+    /// The expression of a computed property: `SELECT VALUE expression FROM name` and nothing else.
+    pub fn computed_property(&self) -> Result<tree::Expression, QueryErrors> {
+        let level = self.check(&Parameters::new())?.level;
+        let is_plain = matches!(self.select.projection, syntax::Projection::Value(_))
+            && level.sources == [tree::Source::Items]
+            && level.filter.is_none()
+            && level.grouping.is_none()
+            && !level.is_distinct
+            && level.sort.is_empty()
+            && level.offset == 0
+            && level.limit.is_none();
+        if is_plain {
+            return Ok(level.output);
+        }
+        let message =
+            "A computed property must be of the form SELECT VALUE <expression> FROM <name>.";
+        Err(QueryError::invalid(message).at(code::SYNTAX, self.select.span).into())
     }
 
     /// Resolves names, parameters and functions.

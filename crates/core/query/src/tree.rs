@@ -2,9 +2,13 @@
 //!
 //! Nothing here is the spelling of one language. A front of another language makes the same tree from its own texts.
 
+use std::sync::Arc;
+
 use lazuli_value::Value;
 
+use crate::evaluate::ConstantSet;
 use crate::functions::Function;
+use crate::functions::rank::Ranking;
 use crate::syntax::{BinaryOp, SubqueryKind, UnaryOp};
 
 /// One level of a query.
@@ -24,6 +28,8 @@ pub struct Level {
     pub output: Expression,
     pub is_distinct: bool,
     pub sort: Vec<Sort>,
+    /// ORDER BY RANK: how the values of the one expression in `sort` become scores.
+    pub ranking: Option<Ranking>,
     pub offset: u64,
     pub limit: Option<u64>,
 }
@@ -95,6 +101,8 @@ pub enum Expression {
     In {
         value: Box<Expression>,
         list: Vec<Expression>,
+        /// The list, if it is long and of constants alone.
+        set: Option<Arc<ConstantSet>>,
     },
     Like {
         value: Box<Expression>,
@@ -151,7 +159,7 @@ impl Expression {
             Self::Array(parts) | Self::And(parts) | Self::Or(parts) => parts.iter().collect(),
             Self::Object(parts) => parts.iter().map(|(_, part)| part).collect(),
             Self::Between { value, low, high } => vec![value, low, high],
-            Self::In { value, list } => std::iter::once(&**value).chain(list).collect(),
+            Self::In { value, list, .. } => std::iter::once(&**value).chain(list).collect(),
             Self::Like { value, pattern, .. } => vec![value, pattern],
             Self::Conditional(one, two, three) => vec![one, two, three],
             Self::Call { arguments, .. } | Self::UserCall { arguments, .. } => {

@@ -67,3 +67,56 @@ pub fn bson_document(data: &[u8]) {
     let again = Value::Object(again).encode();
     assert_eq!(again, value.encode());
 }
+
+#[cfg(test)]
+mod tests {
+    use lazuli_env::SplitMix64;
+
+    /// Runs a check on seeds and on random changes of them.
+    fn on_seeds(seeds: &[&[u8]], check: fn(&[u8])) {
+        let mut chance = SplitMix64::new(7);
+        for seed in seeds {
+            check(seed);
+            for _ in 0..2000 {
+                let mut changed = seed.to_vec();
+                for _ in 0..=chance.below(3) {
+                    let at = chance.below(changed.len() + 1);
+                    match chance.below(3) {
+                        0 if at < changed.len() => changed[at] = chance.next_u64() as u8,
+                        1 if at < changed.len() => drop(changed.remove(at)),
+                        _ => changed.insert(at, seed[chance.below(seed.len())]),
+                    }
+                }
+                check(&changed);
+            }
+        }
+    }
+
+    #[test]
+    fn texts_and_changes_of_them_are_read_or_refused() {
+        on_seeds(
+            &[
+                include_bytes!("../../../../fuzz/seeds/json_text/document"),
+                include_bytes!("../../../../fuzz/seeds/json_text/numbers"),
+            ],
+            super::json_text,
+        );
+    }
+
+    #[test]
+    fn stored_values_and_changes_of_them_are_read_or_refused() {
+        let seeds: &[&[u8]] = &[
+            include_bytes!("../../../../fuzz/seeds/stored_value/object"),
+            include_bytes!("../../../../fuzz/seeds/stored_value/types"),
+        ];
+        assert!(seeds.iter().all(|seed| crate::View::parse(seed).is_ok()));
+        on_seeds(seeds, super::stored_value);
+    }
+
+    #[test]
+    fn documents_and_changes_of_them_are_read_or_refused() {
+        let seed = include_bytes!("../../../../fuzz/seeds/bson_document/document");
+        assert!(crate::bson::read(seed).is_ok());
+        on_seeds(&[seed], super::bson_document);
+    }
+}

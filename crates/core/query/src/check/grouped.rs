@@ -7,7 +7,7 @@ use crate::syntax::{Expr, ExprKind, Projection, Select};
 use crate::tree::{Aggregate, AggregateKind, Expression, Grouping};
 
 /// The aggregate of a function's name.
-pub(super) fn aggregate_kind(name: &str) -> Option<AggregateKind> {
+pub(crate) fn aggregate_kind(name: &str) -> Option<AggregateKind> {
     Some(match name.to_ascii_uppercase().as_str() {
         "AVG" => AggregateKind::Average,
         "COUNT" => AggregateKind::Count,
@@ -22,7 +22,7 @@ pub(super) fn aggregate_kind(name: &str) -> Option<AggregateKind> {
 }
 
 /// Whether an expression has an aggregate of its own level in it.
-pub(super) fn has_aggregate(expression: &Expr) -> bool {
+pub(crate) fn has_aggregate(expression: &Expr) -> bool {
     let any = |parts: &[Expr]| parts.iter().any(has_aggregate);
     match &expression.kind {
         ExprKind::Literal(_)

@@ -2,6 +2,7 @@
 
 mod expressions;
 mod grouped;
+mod rank;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,8 @@ use crate::error::{QueryError, Span, code};
 use crate::limits::{JOINS_MAX, SORT_EXPRESSIONS_MAX};
 use crate::syntax::{Collection, Count, Expr, ExprKind, FromItem, PathStep, Projection, Select};
 use crate::tree::{Expression, Level, Sort, Source};
+
+pub(crate) use grouped::{aggregate_kind, has_aggregate};
 
 /// Values of parameters by name, with their `@`.
 pub type Parameters = BTreeMap<String, Value>;
@@ -42,6 +45,7 @@ pub(crate) fn check(
         slots: 0,
         has_item: false,
         root: Root::Items,
+        is_in_rank: false,
         joins: 0,
         calls: 0,
     };
@@ -69,6 +73,8 @@ struct Checker<'c> {
     /// Whether slot 0 holds an item of the container, which may have computed properties.
     has_item: bool,
     root: Root,
+    /// Whether the expression of ORDER BY RANK is checked, which may hold scores.
+    is_in_rank: bool,
     joins: usize,
     /// Calls of user-defined functions.
     calls: usize,
@@ -113,6 +119,7 @@ impl Checker<'_> {
         let offset = self.count(select.offset.as_ref())?.unwrap_or(0);
         let (grouping, output) = self.output(select, outer, &bound)?;
         let sort = if grouping.is_some() { Vec::new() } else { self.sort(select)? };
+        let ranking = rank::ranking(select, &sort, outer)?;
         self.names.truncate(names_before);
         self.slots = slots_before;
         self.root = root;
@@ -124,6 +131,7 @@ impl Checker<'_> {
             output,
             is_distinct: select.is_distinct,
             sort,
+            ranking,
             offset,
             limit,
         })
@@ -243,12 +251,14 @@ impl Checker<'_> {
             return Err(QueryError::invalid(message).at(code::SYNTAX, select.span));
         }
         let mut sort = Vec::with_capacity(select.order.len());
+        self.is_in_rank = select.is_ranked;
         for item in &select.order {
             let expression = self.expression(&item.expression)?;
-            // The best score comes first.
-            let is_descending = item.is_descending || select.is_ranked;
+            // The best score and the nearest vector come first.
+            let is_descending = rank::is_descending(&expression).unwrap_or(item.is_descending);
             sort.push(Sort { expression, is_descending });
         }
+        self.is_in_rank = false;
         Ok(sort)
     }
 }
@@ -264,7 +274,7 @@ fn step(value: Expression, step: &PathStep) -> Expression {
 }
 
 /// The name by which the rest of the query knows a source.
-fn alias(item: &FromItem) -> Option<String> {
+pub(crate) fn alias(item: &FromItem) -> Option<String> {
     if item.alias.is_some() {
         return item.alias.clone();
     }
@@ -282,7 +292,6 @@ fn alias(item: &FromItem) -> Option<String> {
 
 /// Whether the rows of a query over all items are those of a query over each item, one after another.
 fn is_per_item(select: &Select) -> bool {
-    let has_aggregate = |expression: &Expr| grouped::has_aggregate(expression);
     let aggregates = match &select.projection {
         Projection::Star(_) => false,
         Projection::Value(value) => has_aggregate(value),
@@ -308,7 +317,7 @@ fn unresolved(name: &str, span: Span) -> QueryError {
 }
 
 /// The name of a value in a list that gives it none: the last step of its path.
-fn implied_name(expression: &Expr) -> Option<&str> {
+pub(crate) fn implied_name(expression: &Expr) -> Option<&str> {
     match &expression.kind {
         ExprKind::Property(_, name) | ExprKind::Name(name) => Some(name),
         _ => None,

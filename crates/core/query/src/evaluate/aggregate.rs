@@ -14,7 +14,7 @@ enum State {
     Count(u64),
     /// Numbers so far; `None` once something else than a number came.
     Sum {
-        total: Option<f64>,
+        total: Option<Total>,
         count: u64,
     },
     /// The best value so far, and whether an array or object came, which has no place in the order.
@@ -27,6 +27,26 @@ enum State {
         seen: BTreeSet<u128>,
         values: Vec<Value>,
     },
+}
+
+/// A sum with the error that rounding has made so far, so that the order of the rows does not show in the result.
+#[derive(Clone, Copy, Debug, Default)]
+struct Total {
+    sum: f64,
+    error: f64,
+}
+
+impl Total {
+    fn plus(self, number: f64) -> Self {
+        let sum = self.sum + number;
+        let rounded = sum - self.sum;
+        let error = (self.sum - (sum - rounded)) + (number - rounded);
+        Self { sum, error: self.error + error }
+    }
+
+    fn value(self) -> f64 {
+        self.sum + self.error
+    }
 }
 
 /// A group: its keys, and the states of its aggregates.
@@ -112,7 +132,9 @@ impl State {
     fn new(kind: AggregateKind) -> Self {
         match kind {
             AggregateKind::Count | AggregateKind::CountIf => Self::Count(0),
-            AggregateKind::Sum | AggregateKind::Average => Self::Sum { total: Some(0.0), count: 0 },
+            AggregateKind::Sum | AggregateKind::Average => {
+                Self::Sum { total: Some(Total::default()), count: 0 }
+            }
             AggregateKind::Max | AggregateKind::Min => {
                 Self::Extreme { best: None, is_poisoned: false }
             }
@@ -133,7 +155,7 @@ impl State {
                 *count += u64::from(counts);
             }
             Self::Sum { total, count } => {
-                *total = total.zip(value.as_f64()).map(|(total, number)| total + number);
+                *total = total.zip(value.as_f64()).map(|(total, number)| total.plus(number));
                 *count += 1;
             }
             Self::Extreme { best, is_poisoned } => {
@@ -167,10 +189,10 @@ impl State {
         match self {
             Self::Count(count) => Some(Value::Int64(i64::try_from(count).unwrap_or(i64::MAX))),
             Self::Sum { total, count } if kind == AggregateKind::Average => {
-                let average = total.filter(|_| count > 0).map(|total| total / count as f64);
+                let average = total.filter(|_| count > 0).map(|total| total.value() / count as f64);
                 average.and_then(Value::number)
             }
-            Self::Sum { total, .. } => total.and_then(Value::number),
+            Self::Sum { total, .. } => total.and_then(|total| Value::number(total.value())),
             Self::Extreme { best, is_poisoned } => best.filter(|_| !is_poisoned),
             Self::List(values) | Self::Set { values, .. } => Some(Value::Array(values)),
         }

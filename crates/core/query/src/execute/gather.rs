@@ -4,6 +4,7 @@ use lazuli_value::{Value, ValueRef, View, order_key};
 
 use super::output::encoded;
 use super::page_capacity;
+use super::ranked::Ranked;
 use super::top::Top;
 use crate::error::QueryError;
 use crate::evaluate::{
@@ -23,6 +24,8 @@ pub(super) struct Gather {
 enum GatherKind {
     /// Encoded rows by sort key.
     Rows(Top<Vec<u8>>),
+    /// Rows whose order is known when all of them are.
+    Ranked(Ranked),
     /// Groups by their keys.
     Groups(Top<Group>),
     /// All groups, because DISTINCT can only tell in the end which of their rows are the same, and the last row given.
@@ -49,6 +52,7 @@ impl Gather {
         // Rows that are skipped are held by number, whatever their size, so the query's memory is their limit.
         let bytes_max = if offset == 0 { Some(bytes) } else { None };
         let kind = match &level.grouping {
+            None if level.ranking.is_some() => GatherKind::Ranked(Ranked::new(after)),
             None => GatherKind::Rows(Top::new(capacity, bytes_max, after)),
             Some(grouping) if grouping.keys.is_empty() => {
                 GatherKind::One(Box::new(Group::empty(grouping)))
@@ -86,6 +90,11 @@ impl Gather {
                 (GatherKind::Rows(top), _) => {
                     push_row(top, level, place, row_of_item, row, context)?;
                 }
+                (GatherKind::Ranked(ranked), _) => {
+                    let mut key = Vec::new();
+                    append_place(place, row_of_item, false, &mut key);
+                    ranked.push(level, key, row, context)?;
+                }
                 (GatherKind::Groups(top) | GatherKind::AllGroups(top, _), Some(grouping)) => {
                     push_to_group(top, grouping, row, context)?;
                 }
@@ -117,6 +126,10 @@ impl Gather {
             (GatherKind::Rows(top), _) => {
                 let (entries, has_more) = top.finish();
                 page.fill(entries.map(|(key, row)| Ok((key, Some(row)))), has_more)
+            }
+            (GatherKind::Ranked(ranked), _) => {
+                let entries = ranked.finish(level).into_iter();
+                page.fill(entries.map(|(key, row)| Ok((key, Some(row)))), false)
             }
             (GatherKind::Groups(top), Some(grouping)) => {
                 let (entries, has_more) = top.finish();

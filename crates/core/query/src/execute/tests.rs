@@ -20,6 +20,11 @@ const ITEMS: &[&str] = &[
 
 /// The rows of a query as JSON, made in pages of so many rows.
 fn rows_in_pages(text: &str, rows: usize) -> Result<Vec<String>, QueryError> {
+    rows_of(text, ITEMS, rows)
+}
+
+/// The same over other items.
+fn rows_of(text: &str, items: &[&str], rows: usize) -> Result<Vec<String>, QueryError> {
     let query = Query::parse(text).map_err(|errors| errors.0[0].clone())?;
     let parameters = Parameters::from([("@two".to_owned(), 2.into())]);
     let checked = Arc::new(query.check(&parameters).map_err(|errors| errors.0[0].clone())?);
@@ -37,7 +42,7 @@ fn rows_in_pages(text: &str, rows: usize) -> Result<Vec<String>, QueryError> {
             false,
             continuation,
         )?;
-        let is_end = push_items(&mut execution, start.as_ref())?;
+        let is_end = push_items(&mut execution, items, start.as_ref())?;
         let page = execution.finish(is_end)?;
         assert!(page.rows.len() <= rows);
         all.extend(page.rows.iter().map(|row| View::parse(row).unwrap().to_json()));
@@ -52,12 +57,16 @@ fn rows_in_pages(text: &str, rows: usize) -> Result<Vec<String>, QueryError> {
     panic!("{text} has no end");
 }
 
-fn push_items(execution: &mut Execution, start: Option<&Continuation>) -> Result<bool, QueryError> {
+fn push_items(
+    execution: &mut Execution,
+    items: &[&str],
+    start: Option<&Continuation>,
+) -> Result<bool, QueryError> {
     if execution.reads_nothing() {
         execution.push_nothing()?;
         return Ok(true);
     }
-    for (place, item) in ITEMS.iter().enumerate() {
+    for (place, item) in items.iter().enumerate() {
         let place = [place as u8];
         if start.is_some_and(|start| start.is_behind(&place)) {
             continue;
@@ -203,4 +212,118 @@ fn groups_and_distinct_rows_come_once() {
     check("SELECT DISTINCT VALUE c.k FROM c ORDER BY c.k DESC", &["\"b\"", "\"a\""]);
     check("SELECT DISTINCT c.k FROM c GROUP BY c.k, c.id", &["{\"k\":\"a\"}", "{\"k\":\"b\"}"]);
     check("SELECT DISTINCT TOP 1 VALUE c.k FROM c", &["\"a\""]);
+}
+
+#[test]
+fn ranked_rows_come_by_score_on_one_page_and_on_many() {
+    let ranked = |order: &str| format!("SELECT VALUE s.t FROM s IN c.texts ORDER BY RANK {order}");
+    let texts = r#"{"id":"1","texts":[
+        {"t":"red bicycle","v":[1,0]}, {"t":"a green bicycle and a green helmet","v":[0.9,0.1]},
+        {"t":"red red rose","v":[0,1]}, {"v":[0.5,0.5]}, {"t":"blue","v":[0.7,0.7]}]}"#;
+    for (order, expected) in [
+        ("FullTextScore(s.t, 'red')", vec!["red red rose", "red bicycle"]),
+        ("FullTextScore(s.t, 'bicycle', 'green')", vec!["a green bicycle and a green helmet"]),
+        ("VectorDistance(s.v, [1, 0])", vec!["red bicycle", "a green bicycle and a green helmet"]),
+        ("RRF(FullTextScore(s.t, 'red'), VectorDistance(s.v, [1, 0]))", vec!["red bicycle"]),
+        (
+            "RRF(FullTextScore(s.t, 'red'), VectorDistance(s.v, [0, 1]), [1, 3])",
+            vec!["red red rose"],
+        ),
+    ] {
+        let text = ranked(order);
+        let found = rows_of(&text, &[texts], 100).unwrap();
+        let expected: Vec<String> = expected.iter().map(|it| format!("\"{it}\"")).collect();
+        assert_eq!(found[..expected.len()], expected, "{text}");
+        assert_eq!(found.len(), 4, "{text}");
+        for rows in 1..4 {
+            assert_eq!(rows_of(&text, &[texts], rows).unwrap(), found, "{text} by {rows}");
+        }
+    }
+}
+
+#[test]
+fn the_nearest_vectors_come_first_whatever_the_measure() {
+    let items = [r#"{"id":"1","v":[5,0]}"#, r#"{"id":"2","v":[1,1]}"#, r#"{"id":"3","v":[1,0.5]}"#];
+    let by = |options: &str| {
+        let order = format!("VectorDistance(c.v, [1, 0.4]{options})");
+        rows_of(&format!("SELECT TOP 2 VALUE c.id FROM c ORDER BY {order}"), &items, 10).unwrap()
+    };
+    assert_eq!(by(""), [r#""3""#, r#""1""#]);
+    let measure = |name: &str| by(&format!(", true, {{'distanceFunction': '{name}'}}"));
+    assert_eq!(measure("euclidean"), [r#""3""#, r#""2""#]);
+    assert_eq!(measure("dotproduct"), [r#""1""#, r#""2""#]);
+}
+
+#[test]
+fn scores_are_refused_where_nothing_is_ranked() {
+    for text in [
+        "SELECT FullTextScore(c.t, 'a') FROM c",
+        "SELECT * FROM c ORDER BY FullTextScore(c.t, 'a')",
+        "SELECT * FROM c WHERE RRF(1, 2)",
+        "SELECT * FROM c ORDER BY RANK ABS(c.n)",
+        "SELECT DISTINCT c.n FROM c ORDER BY RANK FullTextScore(c.t, 'a')",
+        "SELECT VALUE ARRAY(SELECT VALUE t FROM t IN c.tags ORDER BY RANK FullTextScore(t, 'a')) FROM c",
+    ] {
+        assert!(rows_in_pages(text, 10).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_long_list_is_the_same_as_a_short_one() {
+    let numbers: Vec<String> = (100..130).map(|number| number.to_string()).collect();
+    let long = numbers.join(", ");
+    check(&format!("SELECT VALUE c.id FROM c WHERE c.n IN ({long}, 3.0)"), &["\"1\""]);
+    // Of another kind than the list: undefined, as with a short one.
+    let none = ["\"1\"", "\"2\"", "\"3\""];
+    check(&format!("SELECT VALUE c.id FROM c WHERE c.n NOT IN ({long})"), &none);
+    check(&format!("SELECT VALUE c.id FROM c WHERE c.n NOT IN ({long}, 'a')"), &[]);
+    check("SELECT VALUE c.id FROM c WHERE c.n NOT IN (100, 'a')", &[]);
+}
+
+#[test]
+fn queries_as_deep_as_the_limit_are_run() {
+    let nested = |depth: usize| {
+        let inner = "(SELECT VALUE ".repeat(depth) + "c.id" + &")".repeat(depth);
+        format!("SELECT VALUE {inner} FROM c WHERE c.id = '1'")
+    };
+    check(&nested(45), &["\"1\""]);
+    let joined = "(c.n + ".repeat(45) + "1" + &")".repeat(45);
+    check(&format!("SELECT VALUE {joined} FROM c WHERE c.id = '2'"), &["46"]);
+}
+
+/// Doubles numbers and fails for everything else.
+struct Double;
+
+impl crate::evaluate::UserFunctions for Double {
+    fn call(
+        &self,
+        name: &str,
+        arguments: &[Option<lazuli_value::Value>],
+    ) -> Result<Option<lazuli_value::Value>, QueryError> {
+        match arguments {
+            [Some(lazuli_value::Value::Int64(number))] if name == "double" => {
+                Ok(Some((number * 2).into()))
+            }
+            _ => Err(QueryError::new(crate::ErrorKind::Function, "no number")),
+        }
+    }
+}
+
+#[test]
+fn user_defined_functions_are_called_in_every_stage() {
+    let text = "SELECT VALUE udf.double(s) FROM (SELECT DISTINCT VALUE udf.double(c.n) FROM c \
+                WHERE IS_INTEGER(c.n)) AS s";
+    let query = Query::parse(text).unwrap();
+    let checked = Arc::new(query.check(&Parameters::new()).unwrap());
+    let mut context = Context::new(0, 0);
+    context.functions = Some(Box::new(Double));
+    let options = PageOptions::default();
+    let execution = Execution::new(checked, 0, context, options, false, None);
+    let mut execution = execution.unwrap();
+    let is_end = push_items(&mut execution, ITEMS, None).unwrap();
+    let rows = execution.finish(is_end).unwrap().rows;
+    let rows: Vec<String> = rows.iter().map(|row| View::parse(row).unwrap().to_json()).collect();
+    assert_eq!(rows, ["4", "12"]);
+    let unknown = rows_in_pages("SELECT VALUE udf.f(c) FROM c", 5).expect_err("there is none");
+    assert_eq!(unknown.kind, crate::ErrorKind::Function);
 }

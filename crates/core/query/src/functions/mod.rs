@@ -3,16 +3,45 @@
 //! A function gets its evaluated arguments and answers a value, or `None` for undefined. It is pure: time and chance come
 //! from the [`Context`] of the call.
 
+mod array;
+mod calendar;
+#[cfg(test)]
+mod check;
+mod conditional;
+mod convert;
+mod date;
+mod integers;
+pub mod limits;
 mod math;
+pub mod rank;
+mod regex;
+mod spatial;
 mod strings;
+mod text;
+mod three_valued;
 mod types;
+mod vector;
 
 use lazuli_value::{ArrayRef, ObjectRef, Value, ValueRef};
 
 use crate::evaluate::{Context, Datum};
 
 /// All groups of functions.
-const GROUPS: &[&[Function]] = &[math::FUNCTIONS, strings::FUNCTIONS, types::FUNCTIONS];
+const GROUPS: &[&[Function]] = &[
+    array::FUNCTIONS,
+    conditional::FUNCTIONS,
+    convert::FUNCTIONS,
+    date::FUNCTIONS,
+    integers::FUNCTIONS,
+    math::FUNCTIONS,
+    rank::FUNCTIONS,
+    regex::FUNCTIONS,
+    spatial::FUNCTIONS,
+    strings::FUNCTIONS,
+    text::FUNCTIONS,
+    types::FUNCTIONS,
+    vector::FUNCTIONS,
+];
 
 /// What happens if an argument is undefined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +63,8 @@ pub struct Function {
     pub undefined: Undefined,
     /// Whether it gives the same result for the same arguments, so that a call with constants is made once.
     pub pure: bool,
+    /// Whether it is a score, which only ORDER BY RANK may hold.
+    pub ranks: bool,
     pub call: fn(&Call<'_>) -> Option<Value>,
 }
 
@@ -45,13 +76,19 @@ impl Function {
         most: usize,
         call: fn(&Call<'_>) -> Option<Value>,
     ) -> Self {
-        Self { name, least, most, undefined: Undefined::Spreads, pure: true, call }
+        Self { name, least, most, undefined: Undefined::Spreads, pure: true, ranks: false, call }
     }
 
     /// The same function, called with undefined arguments too.
     pub const fn with_undefined(mut self) -> Self {
         self.undefined = Undefined::IsPassed;
         self
+    }
+
+    /// The same function as a score: only in ORDER BY RANK, for each row, with undefined arguments too.
+    pub const fn ranking(mut self) -> Self {
+        self.ranks = true;
+        self.with_undefined().impure()
     }
 
     /// The same function, called for each row even if its arguments are constants.

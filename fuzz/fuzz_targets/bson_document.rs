@@ -1,0 +1,4 @@
+//! BSON documents.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| lazuli_value::fuzzing::bson_document(data));
