@@ -292,7 +292,7 @@ impl Execution {
         match self.mode {
             Mode::Stream(stream) => {
                 let is_done = self.limit == Some(0) || (is_end && !stream.position.is_inside());
-                let continuation = (!is_done).then(|| Continuation {
+                let continuation = (!is_done).then_some(Continuation {
                     fingerprint: self.fingerprint,
                     offset: self.offset,
                     limit: self.limit,
