@@ -45,9 +45,12 @@ impl Front {
     /// A path that was seen before needs no look into the directory, as long as its container can be opened.
     async fn open_path(&self, account: &str, name: &ContainerName) -> Result<Opened> {
         let path = (account.to_owned(), name.database.clone(), name.container.clone());
-        if let Some((database, resource)) = self.remembered.container(&path) {
+        if let Some((database, resource, version)) = self.remembered.container(&path) {
             match self.documents.open_rid(account, &resource.rid).await {
-                Ok(collection) => return Ok(Opened { database, resource, collection }),
+                Ok(collection) if collection.version() == version => {
+                    return Ok(Opened { database, resource, collection });
+                }
+                Ok(_) => {}
                 Err(error) if error.kind() == Kind::NotFound => {
                     self.remembered.forget_container(&path);
                 }
@@ -60,7 +63,8 @@ impl Front {
         let resource = Arc::new(found.ok_or_else(Fault::no_owner)?);
         let collection = self.documents.open_rid(account, &resource.rid).await?;
         let database: Arc<str> = database.id.into();
-        self.remembered.keep_container(path, (database.clone(), resource.clone()));
+        let found = (database.clone(), resource.clone(), collection.version());
+        self.remembered.keep_container(path, found);
         Ok(Opened { database, resource, collection })
     }
 
@@ -150,7 +154,9 @@ pub(crate) async fn replace(
     };
     front.documents.change_definition(&collection, &change).await?;
     let body = Value::Object(checked.body);
-    Ok(front.documents.replace_resource(account, &found.rid, body, version).await?)
+    let replaced = front.documents.replace_resource(account, &found.rid, body, version).await?;
+    front.remembered.forget_containers();
+    Ok(replaced)
 }
 
 /// Adds what a client asks for with a container: its use of what it may use.

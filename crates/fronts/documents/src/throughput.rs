@@ -25,8 +25,8 @@ type Ranges = Arc<Vec<Range>>;
 /// A container as requests name it: the account, and the texts of the path.
 pub(crate) type ContainerPath = (String, String, String);
 
-/// A container that was found: the id of its database, and its entry in the directory.
-pub(crate) type Found = (Arc<str>, Arc<Resource>);
+/// A container that was found: the id of its database, its entry in the directory, and the version that it had then.
+pub(crate) type Found = (Arc<str>, Arc<Resource>, u64);
 
 /// What is remembered of containers between requests.
 #[derive(Default)]
@@ -61,6 +61,10 @@ impl Remembered {
 
     pub(crate) fn forget_container(&self, path: &ContainerPath) {
         self.containers.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
+    }
+
+    pub(crate) fn forget_containers(&self) {
+        self.containers.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     pub(crate) fn forget_rates(&self) {
