@@ -9,6 +9,7 @@ mod background;
 pub mod backup;
 mod batch;
 pub mod changes;
+mod charging;
 mod condition;
 mod containers;
 mod cut;

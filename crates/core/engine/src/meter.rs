@@ -29,8 +29,13 @@ impl Budget {
         if self.left <= 0.0 {
             return Err(Duration::from_secs_f64((1.0 - self.left) / self.per_second));
         }
-        self.left -= f64::from(cost);
+        self.take(cost);
         Ok(())
+    }
+
+    /// Takes `cost` from the budget, whatever is left of it.
+    pub(crate) fn take(&mut self, cost: u32) {
+        self.left -= f64::from(cost);
     }
 }
 

@@ -113,16 +113,19 @@ impl LivePartition {
     /// Takes the cost of a request from the budget, or refuses it with the time after which to come again.
     pub(crate) fn charge(&self, throughput: Option<u32>, cost: u32, now: Duration) -> Result<()> {
         let Some(per_second) = throughput else { return Ok(()) };
-        let mut budget = lock(&self.budget);
-        if budget.as_ref().is_none_or(|budget| budget.per_second() != per_second) {
-            *budget = Some(Budget::new(per_second, now));
-        }
-        let Some(budget) = budget.as_mut() else { return Ok(()) };
-        budget.charge(cost, now).map_err(|retry_after| {
+        let mut kept = lock(&self.budget);
+        budget_of(&mut kept, per_second, now).charge(cost, now).map_err(|retry_after| {
             Traffic::count(&self.traffic.throttled);
             let message = format!("partition {} is over {per_second} units a second", self.id);
             Error::new(Kind::Throttled { retry_after }, "over-budget", message)
         })
+    }
+
+    /// Takes a cost that is known only now from the budget, whatever is left of it.
+    pub(crate) fn take(&self, throughput: Option<u32>, cost: u32, now: Duration) {
+        if let Some(per_second) = throughput {
+            budget_of(&mut lock(&self.budget), per_second, now).take(cost);
+        }
     }
 
     /// Everything that was asked of it since it was warmed up.
@@ -152,4 +155,13 @@ impl LivePartition {
             hot: self.hot_keys(),
         }
     }
+}
+
+/// The budget at this rate. A change of the rate begins a new one.
+fn budget_of(kept: &mut Option<Budget>, per_second: u32, now: Duration) -> &mut Budget {
+    let budget = kept.get_or_insert_with(|| Budget::new(per_second, now));
+    if budget.per_second() != per_second {
+        *budget = Budget::new(per_second, now);
+    }
+    budget
 }

@@ -97,7 +97,7 @@ impl Target {
         let (address, kind) = parse(&texts).ok_or_else(unreadable)?;
         let link = match address {
             Address::PartitionDelete(_) => &texts[..4],
-            _ if texts.len() % 2 == 0 => &texts[..],
+            _ if texts.len().is_multiple_of(2) => &texts[..],
             _ => &texts[..texts.len() - 1],
         };
         // Offers have no parent, and clients sign their resource id alone.

@@ -9,7 +9,7 @@ pub(crate) struct Condition(Prepared);
 
 pub(crate) fn parse(text: &str) -> Result<Condition> {
     let query = format!("SELECT VALUE 1 {text}");
-    let prepared = prepare_text(&query, &Default::default());
+    let prepared = prepare_text(&query, Default::default(), &[]);
     prepared.map(Condition).map_err(|fault| {
         Fault::bad_request(format!("The condition of the patch is invalid: {}", fault.message))
     })

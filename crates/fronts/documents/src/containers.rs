@@ -1,9 +1,11 @@
 //! Containers: created with their ranges and their offer, changed, and opened for operations on items.
 
-use lazuli_engine::Lsn;
+use std::sync::Arc;
+
+use lazuli_engine::{Kind, Lsn};
 use lazuli_http::Response;
 use lazuli_shapes::document::{
-    Collection, DefinitionChange, NewCollection, PartitionKey, Range, Resource,
+    Collection, DefinitionChange, NewCollection, PartitionKey, Range, Resource, ResourceKind,
 };
 use lazuli_value::{Object, Value};
 
@@ -15,8 +17,8 @@ use crate::{Call, Front, definition, offers, query};
 /// A container that a request is about.
 pub(crate) struct Opened {
     /// The id of its database.
-    pub(crate) database: String,
-    pub(crate) resource: Resource,
+    pub(crate) database: Arc<str>,
+    pub(crate) resource: Arc<Resource>,
     pub(crate) collection: Collection,
 }
 
@@ -30,19 +32,40 @@ impl Opened {
 impl Front {
     /// Opens the container that a path names. A client that means another one of the same name, which is gone, is told so.
     pub(crate) async fn open(&self, call: &Call, name: &ContainerName) -> Result<Opened> {
-        let account = &call.sender.account;
-        let database = self.database(account, &name.database).await?;
-        let kind = lazuli_shapes::document::ResourceKind::Collection;
-        let found = self.find(account, kind, Some(&database.rid), &name.container).await?;
-        let resource = found.ok_or_else(Fault::no_owner)?;
-        let rid = resource.rid.to_string();
+        let opened = self.open_path(&call.sender.account, name).await?;
+        let rid = opened.resource.rid.to_string();
         if call.headers.intended_container.as_ref().is_some_and(|intended| *intended != rid) {
             let message =
                 "The requested operation cannot be performed: the container was created anew.";
             return Err(Fault::bad_request(message).substatus(substatus::OTHER_CONTAINER));
         }
+        Ok(opened)
+    }
+
+    /// A path that was seen before needs no look into the directory, as long as its container can be opened.
+    async fn open_path(&self, account: &str, name: &ContainerName) -> Result<Opened> {
+        let path = (account.to_owned(), name.database.clone(), name.container.clone());
+        if let Some((database, resource, version)) = self.remembered.container(&path) {
+            match self.documents.open_rid(account, &resource.rid).await {
+                Ok(collection) if collection.version() == version => {
+                    return Ok(Opened { database, resource, collection });
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == Kind::NotFound => {
+                    self.remembered.forget_container(&path);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let database = self.database(account, &name.database).await?;
+        let kind = ResourceKind::Collection;
+        let found = self.find(account, kind, Some(&database.rid), &name.container).await?;
+        let resource = Arc::new(found.ok_or_else(Fault::no_owner)?);
         let collection = self.documents.open_rid(account, &resource.rid).await?;
-        Ok(Opened { database: database.id, resource, collection })
+        let database: Arc<str> = database.id.into();
+        let found = (database.clone(), resource.clone(), collection.version());
+        self.remembered.keep_container(path, found);
+        Ok(Opened { database, resource, collection })
     }
 
     /// The partition key of a request that must have one.
@@ -131,7 +154,9 @@ pub(crate) async fn replace(
     };
     front.documents.change_definition(&collection, &change).await?;
     let body = Value::Object(checked.body);
-    Ok(front.documents.replace_resource(account, &found.rid, body, version).await?)
+    let replaced = front.documents.replace_resource(account, &found.rid, body, version).await?;
+    front.remembered.forget_containers();
+    Ok(replaced)
 }
 
 /// Adds what a client asks for with a container: its use of what it may use.
@@ -145,7 +170,8 @@ pub(crate) async fn with_quota(
         return Ok(response);
     }
     let collection = front.documents.open_rid(&call.sender.account, &found.rid).await?;
-    let opened = Opened { database: String::new(), resource: found.clone(), collection };
+    let resource = Arc::new(found.clone());
+    let opened = Opened { database: Arc::from(""), resource, collection };
     let items = query::count(front, call, &opened).await?;
     Ok(response
         .with(

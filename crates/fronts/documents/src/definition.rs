@@ -5,6 +5,7 @@ use lazuli_value::{Object, Value};
 
 use crate::error::{Fault, Result};
 use crate::limits::KEY_PATHS_MAX;
+use crate::query;
 
 /// What a client may say of a container beside its id. Everything else is refused with its name, so that nothing is
 /// silently without effect.
@@ -71,7 +72,7 @@ pub(crate) fn check(given: &Object) -> Result<Checked> {
     if let Some(ttl) = ttl_s {
         body.insert("defaultTtl", ttl.into());
     }
-    computed(given.get("computedProperties"))?;
+    computed(given)?;
     let kept = change_feed(given.get("changeFeedPolicy"))?;
     for name in [
         "computedProperties",
@@ -249,20 +250,14 @@ fn ttl(given: Option<&Value>) -> Result<Option<i64>> {
     }
 }
 
-fn computed(given: Option<&Value>) -> Result<()> {
-    let bad = || Fault::bad_request("The computed properties are not valid.");
-    let list = match given {
-        None | Some(Value::Null) => return Ok(()),
-        Some(Value::Array(list)) if list.len() <= COMPUTED_MAX => list,
-        Some(_) => return Err(bad()),
-    };
-    let is_text =
-        |value: Option<&Value>| matches!(value, Some(Value::String(text)) if !text.is_empty());
-    let is_good = |one: &Value| match one {
-        Value::Object(one) => is_text(one.get("name")) && is_text(one.get("query")),
-        _ => false,
-    };
-    if list.iter().all(is_good) { Ok(()) } else { Err(bad()) }
+fn computed(given: &Object) -> Result<()> {
+    match given.get("computedProperties") {
+        None | Some(Value::Null) => Ok(()),
+        Some(Value::Array(list)) if list.len() <= COMPUTED_MAX => {
+            query::computed(&Value::Object(given.clone())).map(drop)
+        }
+        Some(_) => Err(Fault::bad_request("The computed properties are not valid.")),
+    }
 }
 
 /// How long former versions are kept, in seconds.

@@ -74,8 +74,6 @@ impl Status {
 pub(crate) mod substatus {
     /// 400: the partition key of the header is not the one of the item.
     pub(crate) const KEY_MISMATCH: u32 = 1001;
-    /// 400: a query over several partitions that the client did not allow.
-    pub(crate) const CROSS_PARTITION: u32 = 1004;
     /// 400: the client means a container of the same name that is gone.
     pub(crate) const OTHER_CONTAINER: u32 = 1024;
     /// 404: nothing here is as new as what the client has seen.

@@ -16,7 +16,7 @@ pub fn document_address(data: &[u8]) {
     let Ok(target) = Target::parse(text) else { return };
     assert!(target.link.split('/').count() <= 8);
     let segments: Vec<String> = target.link.split('/').map(percent_encode).collect();
-    if target.link.starts_with("dbs/") && segments.len() % 2 == 0 {
+    if target.link.starts_with("dbs/") && segments.len().is_multiple_of(2) {
         let again = Target::parse(&format!("/{}/", segments.join("/")));
         assert_eq!(again.map(|again| again.link), Ok(target.link));
     }

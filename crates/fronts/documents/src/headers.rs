@@ -45,7 +45,6 @@ pub(crate) struct Headers {
     /// Leaves the item out of the response of a write.
     pub(crate) is_minimal: bool,
     pub(crate) wants_quota: bool,
-    pub(crate) wants_statistics: bool,
     pub(crate) wants_metrics: bool,
     pub(crate) wants_index_metrics: bool,
     pub(crate) logs_scripts: bool,
@@ -119,7 +118,6 @@ impl Headers {
             indexing: from.may("x-ms-indexing-directive", indexing)?,
             is_minimal: from.text("prefer").is_some_and(|text| text.contains("return=minimal")),
             wants_quota: from.is("x-ms-documentdb-populatequotainfo")?,
-            wants_statistics: from.is("x-ms-documentdb-populatepartitionstatistics")?,
             wants_metrics: from.is("x-ms-documentdb-populatequerymetrics")?,
             wants_index_metrics: from.is("x-ms-cosmos-populateindexmetrics")?
                 || from.is("x-ms-cosmos-populateindexmetrics-v2")?,

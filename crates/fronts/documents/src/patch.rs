@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn what_is_no_patch_is_refused() {
-        let eleven = vec![r#"{"op":"remove","path":"/a"}"#; 11].join(",");
+        let eleven = [r#"{"op":"remove","path":"/a"}"#; 11].join(",");
         for bad in [
             "1",
             "[]",

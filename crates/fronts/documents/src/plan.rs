@@ -12,7 +12,7 @@ use crate::address::ContainerName;
 use crate::containers::Opened;
 use crate::error::{Fault, Result};
 use crate::items::{of_container, parse};
-use crate::query::{Prepared, not_answered, prepare, refused};
+use crate::query::{Prepared, computed, not_answered, prepare, refused};
 use crate::{Call, Front, charge, response};
 
 pub(crate) async fn read(
@@ -22,7 +22,7 @@ pub(crate) async fn read(
     body: &[u8],
 ) -> Result<Response> {
     let opened = front.open(call, container).await?;
-    let prepared = prepare(&parse(body)?)?;
+    let prepared = prepare(&parse(body)?, &computed(&opened.resource.body)?)?;
     let given = &call.headers.query_features;
     let has = |feature: &str| given.split(',').any(|one| one.trim() == feature);
     let missing = required_features(prepared.query.select());

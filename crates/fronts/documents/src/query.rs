@@ -10,7 +10,10 @@ use lazuli_engine::KeyRange;
 use lazuli_http::{Response, StatusCode};
 use lazuli_query::evaluate::Context;
 use lazuli_query::execute::{Execution, Page, PageOptions, Wants};
-use lazuli_query::{Checked, Continuation, Parameters, Query, QueryError, QueryErrors};
+use lazuli_query::tree::Expression;
+use lazuli_query::{
+    Checked, ComputedProperties, Continuation, Parameters, Query, QueryError, QueryErrors,
+};
 use lazuli_shapes::document::{QueryFailure, QueryPage, QueryRequest, Scope};
 use lazuli_value::{Value, View};
 
@@ -32,16 +35,39 @@ pub(crate) struct Prepared {
 }
 
 /// Reads `{"query": "…", "parameters": [{"name": "@a", "value": 1}]}`.
-pub(crate) fn prepare(body: &Value) -> Result<Prepared> {
+pub(crate) fn prepare(body: &Value, computed: &ComputedProperties) -> Result<Prepared> {
     let (text, parameters) = text_of(body)?;
-    prepare_text(&text, &parameters)
+    prepare_text(&text, parameters, computed)
 }
 
-pub(crate) fn prepare_text(text: &str, parameters: &Parameters) -> Result<Prepared> {
+pub(crate) fn prepare_text(
+    text: &str,
+    parameters: Parameters,
+    computed: &ComputedProperties,
+) -> Result<Prepared> {
     let query = Query::parse(text).map_err(refused)?;
-    let checked = Arc::new(query.check(parameters).map_err(refused)?);
-    let fingerprint = query.fingerprint(parameters);
-    Ok(Prepared { query, parameters: parameters.clone(), checked, fingerprint })
+    let checked = Arc::new(query.check_with(&parameters, computed).map_err(refused)?);
+    let fingerprint = query.fingerprint(&parameters);
+    Ok(Prepared { query, parameters, checked, fingerprint })
+}
+
+/// The properties that the definition of a container computes.
+pub(crate) fn computed(definition: &Value) -> Result<Vec<(String, Expression)>> {
+    let Value::Object(definition) = definition else { return Ok(Vec::new()) };
+    let Some(Value::Array(list)) = definition.get("computedProperties") else {
+        return Ok(Vec::new());
+    };
+    let one = |value: &Value| match value {
+        Value::Object(one) => match (one.get("name"), one.get("query")) {
+            (Some(Value::String(name)), Some(Value::String(text))) => {
+                let query = Query::parse(text).and_then(|query| query.computed_property());
+                Ok((name.clone(), query.map_err(refused)?))
+            }
+            _ => Err(Fault::bad_input("a computed property needs a name and a query")),
+        },
+        _ => Err(Fault::bad_input("a computed property is an object")),
+    };
+    list.iter().map(one).collect()
 }
 
 fn text_of(body: &Value) -> Result<(String, Parameters)> {
@@ -91,7 +117,7 @@ pub(crate) fn over_values(
     rows: Vec<Value>,
     body: &Value,
 ) -> Result<Response> {
-    let prepared = prepare(body)?;
+    let prepared = prepare(body, &[])?;
     let continuation = decode(call.headers.continuation.as_deref())?;
     let rows_max = call.headers.items_max.unwrap_or(PageOptions::default().rows);
     let page = page_of(&prepared, call.received_ms, rows_max, &rows, continuation)?;
@@ -160,7 +186,7 @@ pub(crate) async fn run(
     let began = Instant::now();
     let opened = front.open(call, container).await?;
     let part = front.part(call, &opened).await?;
-    let prepared = prepare(&parse(body)?)?;
+    let prepared = prepare(&parse(body)?, &computed(&opened.resource.body)?)?;
     check_scope(front, call, &opened, &part, &prepared).await?;
     let budget = front.admit_part(call, &opened, &part).await?;
     let compiled = began.elapsed();
@@ -277,6 +303,7 @@ async fn page(
         scope: part.scope.clone(),
         continuation: decode(call.headers.continuation.as_deref())?,
         deadline: Some(front.documents.engine().env().clock.uptime() + limits.query_time_max),
+        is_strict: true,
     };
     let documents = &front.documents;
     documents.query(&opened.collection, request).await.map_err(not_answered)
@@ -284,7 +311,7 @@ async fn page(
 
 /// How many items a container has.
 pub(crate) async fn count(front: &Front, call: &Call, opened: &Opened) -> Result<u64> {
-    let prepared = prepare_text("SELECT VALUE COUNT(1) FROM c", &Parameters::new())?;
+    let prepared = prepare_text("SELECT VALUE COUNT(1) FROM c", Parameters::new(), &[])?;
     let scope = Scope::Routes(KeyRange::all());
     let part = Part { scope, range: None, is_whole: true };
     let counted = page(front, call, opened, &part, &prepared).await?;

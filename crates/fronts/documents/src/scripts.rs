@@ -104,14 +104,16 @@ pub(crate) async fn execute(
     let arguments = arguments(body)?;
     let budget = front.admit_key(call, &opened, &key).await?;
     for _ in 0..ATTEMPTS_MAX {
-        let mut attempt = Attempt::new(front, call, &opened, &key);
+        let mut attempt = Attempt::new(front, call, &opened, &key)?;
         let role = Role::Procedure { arguments: arguments.clone() };
         let input = input(call, &opened, role, Some(Value::Array(arguments.clone())));
         let ended = front.scripts.run(source.clone(), input, &mut attempt).await;
+        if attempt.is_stale() {
+            continue;
+        }
         let ended = ended.map_err(failed)?;
-        let Some(outcomes) = attempt.commit().await? else { continue };
-        let milliseconds = began.elapsed().as_millis() as u64;
-        let units = charge::script(milliseconds, attempt.units());
+        let Some((outcomes, units)) = attempt.commit().await? else { continue };
+        let units = charge::script(began.elapsed().as_millis() as u64, units);
         budget.take(units);
         let body = ended.response.map_or_else(|| "\"\"".to_owned(), |body| body.to_json());
         let mut response = response::text(StatusCode::OK, body);
@@ -156,32 +158,48 @@ pub(crate) async fn with_triggers(
     let pre = triggers(front, call, opened, &call.headers.pre_triggers, "Pre", &change).await?;
     let post = triggers(front, call, opened, &call.headers.post_triggers, "Post", &change).await?;
     for _ in 0..ATTEMPTS_MAX {
-        let mut attempt = Attempt::new(front, call, opened, key);
-        let mut change = change.clone();
-        for source in &pre {
-            let role = Role::PreTrigger { operation: change.trigger() };
-            let input = input(call, opened, role, change.body());
-            let ended = front.scripts.run(source.clone(), input, &mut attempt).await;
-            if let Some(body) = ended.map_err(failed)?.request {
-                change.set_body(body);
-            }
+        let mut attempt = Attempt::new(front, call, opened, key)?;
+        let done = in_attempt(front, call, opened, &mut attempt, change.clone(), &pre, &post).await;
+        if attempt.is_stale() {
+            continue;
         }
-        let written = attempt.apply(&change).await?;
-        for source in &post {
-            let response = Message { body: written.clone(), headers: Vec::new() };
-            let role = Role::PostTrigger { operation: change.trigger(), response };
-            let input = input(call, opened, role, change.body());
-            front.scripts.run(source.clone(), input, &mut attempt).await.map_err(failed)?;
+        let place = done?;
+        let Some((mut outcomes, _)) = attempt.commit().await? else { continue };
+        if place < outcomes.len() {
+            return Ok(outcomes.swap_remove(place));
         }
-        let Some(outcomes) = attempt.commit().await? else { continue };
-        let id = change.id();
-        let found = outcomes.into_iter().find(|outcome| match &outcome.document {
-            Some(document) => document.id == id,
-            None => change.is_delete(),
-        });
-        return found.ok_or_else(|| Fault::internal("a trigger has undone its own operation"));
+        return Err(Fault::internal("an operation without an outcome"));
     }
     Err(conflict())
+}
+
+/// The triggers and their operation. Answers the place of the operation among all that were made.
+async fn in_attempt(
+    front: &Front,
+    call: &Call,
+    opened: &Opened,
+    attempt: &mut Attempt<'_>,
+    mut change: Change,
+    pre: &[Arc<str>],
+    post: &[Arc<str>],
+) -> Result<usize> {
+    for source in pre {
+        let role = Role::PreTrigger { operation: change.trigger() };
+        let input = input(call, opened, role, change.body());
+        let ended = front.scripts.run(source.clone(), input, attempt).await;
+        if let Some(body) = ended.map_err(failed)?.request {
+            change.set_body(body);
+        }
+    }
+    let place = attempt.made();
+    let written = attempt.apply(&change).await?;
+    for source in post {
+        let response = Message { body: written.clone(), headers: Vec::new() };
+        let role = Role::PostTrigger { operation: change.trigger(), response };
+        let input = input(call, opened, role, change.body());
+        front.scripts.run(source.clone(), input, attempt).await.map_err(failed)?;
+    }
+    Ok(place)
 }
 
 /// The sources of triggers that the request names.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use lazuli_shapes::document::{
-    Collection, DocumentReason, KeyKind, PartitionKey, Range, Rid, Scope,
+    Collection, DocumentReason, KeyKind, PartitionKey, Range, Resource, Rid, Scope,
 };
 
 use crate::budget::{Account, Budgets};
@@ -20,12 +20,22 @@ const RATE_KEPT_MS: u64 = 5_000;
 /// The most containers whose throughput and ranges are remembered.
 const KEPT_MAX: usize = 10_000;
 
+type Ranges = Arc<Vec<Range>>;
+
+/// A container as requests name it: the account, and the texts of the path.
+pub(crate) type ContainerPath = (String, String, String);
+
+/// A container that was found: the id of its database, its entry in the directory, and the version that it had then.
+pub(crate) type Found = (Arc<str>, Arc<Resource>, u64);
+
 /// What is remembered of containers between requests.
 #[derive(Default)]
 pub(crate) struct Remembered {
     pub(crate) budgets: Budgets,
     rates: Mutex<HashMap<String, (Rate, u64)>>,
-    ranges: Mutex<HashMap<String, (u64, Arc<Vec<Range>>)>>,
+    /// With the version of the container that has them.
+    ranges: Mutex<HashMap<String, (u64, Ranges)>>,
+    containers: Mutex<HashMap<ContainerPath, Found>>,
 }
 
 /// Whose throughput a container uses: its own or its database's.
@@ -36,6 +46,27 @@ struct Rate {
 }
 
 impl Remembered {
+    /// The container of a path, if it was found before. It may be gone since.
+    pub(crate) fn container(&self, path: &ContainerPath) -> Option<Found> {
+        self.containers.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned()
+    }
+
+    pub(crate) fn keep_container(&self, path: ContainerPath, found: Found) {
+        let mut kept = self.containers.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= KEPT_MAX {
+            kept.clear();
+        }
+        kept.insert(path, found);
+    }
+
+    pub(crate) fn forget_container(&self, path: &ContainerPath) {
+        self.containers.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
+    }
+
+    pub(crate) fn forget_containers(&self) {
+        self.containers.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     pub(crate) fn forget_rates(&self) {
         self.rates.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
@@ -43,7 +74,7 @@ impl Remembered {
 
 impl Front {
     /// The live ranges of a container, in their order.
-    pub(crate) async fn ranges(&self, opened: &Opened) -> Result<Arc<Vec<Range>>> {
+    pub(crate) async fn ranges(&self, opened: &Opened) -> Result<Ranges> {
         let (rid, version) = (opened.resource.rid.to_string(), opened.collection.version());
         {
             let kept = self.remembered.ranges.lock().unwrap_or_else(PoisonError::into_inner);

@@ -286,6 +286,7 @@ async fn query(documents: &Documents, c: &Collection, text: &str) -> StoreResult
             scope: Scope::Routes(KeyRange::all()),
             continuation: continuation.take(),
             deadline: None,
+            is_strict: false,
         };
         let answer = documents.query(c, request).await.map_err(failed)?;
         for row in &answer.page.rows {

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use lazuli_engine::{
     Container, Cuts, Error, ItemKey, KeyRange, Kind, Known, Middle, NewContainer, Partition,
-    PartitionId, Policies, Result, Space, after_prefix,
+    PartitionId, Policies, Result, Size, Space, after_prefix,
 };
 use lazuli_value::Value;
 
 use super::definition::{DEFINITION, Definition, NewDefinition};
 use super::directory::{Create, Resource, TakeNumber};
 use super::item::damaged;
+use super::items::Scope;
 use super::key::{PartitionKey, schema};
 use super::reason::DocumentReason;
 use super::rid::{ResourceKind, Rid};
@@ -273,6 +274,27 @@ impl Documents {
         };
         self.engine.split(Known::from(&partition), at).await?;
         Ok(())
+    }
+
+    /// Refuses with `Throttled` if a range of this scope is over its budget.
+    pub async fn admit(&self, collection: &Collection, scope: &Scope) -> Result<()> {
+        self.engine.admit(collection.container.id, &collection.routes_in(scope)?).await
+    }
+
+    /// Takes what a request has cost from the budgets of the ranges of this scope, from each the same.
+    pub async fn charge(&self, collection: &Collection, scope: &Scope, cost: u32) -> Result<()> {
+        let routes = collection.routes_in(scope)?;
+        self.engine.charge_after(collection.container.id, &routes, cost).await
+    }
+
+    /// What each range holds: items and bytes, as far as they are counted.
+    pub async fn sizes(&self, collection: &Collection) -> Result<Vec<(PartitionId, Size)>> {
+        let mut sizes = Vec::new();
+        for partition in self.partitions(collection).await? {
+            let size = self.engine.partition_size(partition.id, partition.shard).await?;
+            sizes.push((partition.id, size));
+        }
+        Ok(sizes)
     }
 
     /// Changes the budget of each range.

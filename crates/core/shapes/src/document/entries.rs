@@ -145,8 +145,7 @@ impl Index {
         let composites = policy.composites.iter();
         let composites =
             composites.map(|paths| (composite_head(generation, paths), paths.clone())).collect();
-        // A policy that is not automatic indexes what requests ask for, and none of them can.
-        Self { generation, is_on: policy.is_on() && policy.automatic, tree, composites }
+        Self { generation, is_on: policy.is_on(), tree, composites }
     }
 }
 

@@ -20,11 +20,11 @@ use super::reason::DocumentReason;
 const UNIQUE_OTHERS_MAX: usize = 16;
 
 /// All operations or none, on items of one partition key.
-struct Run {
-    collection: Collection,
-    key: PartitionKey,
-    route: Bytes,
-    operations: Vec<Operation>,
+pub(super) struct Run {
+    pub(super) collection: Collection,
+    pub(super) key: PartitionKey,
+    pub(super) route: Bytes,
+    pub(super) operations: Vec<Operation>,
 }
 
 impl Transaction for Run {
@@ -195,7 +195,7 @@ fn check(operation: &Operation, found: Option<&Item>, is_read: bool) -> Result<(
     }
 }
 
-fn missing(id: &str) -> Error {
+pub(super) fn missing(id: &str) -> Error {
     Error::not_found(DocumentReason::ItemMissing, format!("there is no item {id:?}"))
 }
 

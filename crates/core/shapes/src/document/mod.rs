@@ -30,6 +30,7 @@ mod reason;
 mod rid;
 mod rules;
 mod schema;
+mod session;
 mod spans;
 
 use std::sync::Arc;
@@ -54,6 +55,7 @@ pub use query::{QueryFailure, QueryPage, QueryRequest};
 pub use reason::DocumentReason;
 pub use rid::{ResourceKind, Rid};
 pub use rules::DocumentRules;
+pub use session::{Session, SessionItem};
 
 /// The schema tag of every container of documents.
 pub const SCHEMA: &str = "document/1";

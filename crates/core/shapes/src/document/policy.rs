@@ -58,7 +58,8 @@ impl Default for IndexingPolicy {
 impl IndexingPolicy {
     /// Whether items have entries at all.
     pub fn is_on(&self) -> bool {
-        self.mode != IndexingMode::None
+        // One that is not automatic indexes what requests ask for, and no request can.
+        self.mode != IndexingMode::None && self.automatic
     }
 
     /// Whether the value at these steps has an entry: the longest path of the policy that leads there decides, and among
@@ -93,11 +94,11 @@ impl IndexingPolicy {
             }
         }
         if object.get("includedPaths").is_none() && object.get("excludedPaths").is_none() {
-            if policy.is_on() {
+            if policy.mode != IndexingMode::None {
                 let Self { included, excluded, .. } = Self::default();
                 (policy.included, policy.excluded) = (included, excluded);
             }
-        } else if policy.is_on() {
+        } else if policy.mode != IndexingMode::None {
             policy.check_root()?;
         }
         Ok(policy)

@@ -25,7 +25,7 @@ use super::key::PartitionKey;
 use super::operation::Work;
 use super::reason::DocumentReason;
 use super::schema::IndexSchema;
-use super::spans::{Spans, spans_of};
+use super::spans::{Spans, all_spans, spans_of};
 
 /// Items that are read at once.
 const ITEMS_AT_ONCE: PageLimit = PageLimit { items: 512, bytes: 1024 * 1024 };
@@ -41,6 +41,8 @@ pub struct QueryRequest {
     pub continuation: Option<lazuli_query::Continuation>,
     /// By when a page that can end early does, in time since the clock's beginning.
     pub deadline: Option<Duration>,
+    /// Whether an order that the policy has no index for is refused, as the service does, and not made by sorting.
+    pub is_strict: bool,
 }
 
 /// What a query answered.
@@ -101,6 +103,11 @@ impl Documents {
         let streams = matches!(goes_on, Some(Position::Item { .. }));
         let schema = IndexSchema::new(collection);
         let (plan, routes) = self.chosen(collection, &checked, &scope, schema, streams).await?;
+        if request.is_strict && plan.unserved_order.is_some() {
+            let message =
+                "the order by does not have a corresponding index that it can be served from";
+            return Err(Error::invalid(DocumentReason::OrderNotIndexed, message).into());
+        }
         let resume = match goes_on {
             Some(Position::Item { place, rows }) => Some((place.clone(), rows.is_some())),
             _ => None,
@@ -205,6 +212,10 @@ impl Run<'_> {
             Access::OneRow => {
                 execution.push_nothing()?;
                 return Ok(true);
+            }
+            Access::Items if plan.is_count && self.collection.definition.index().is_some() => {
+                // Every item has one outline.
+                all_spans(self.collection)?
             }
             Access::Items => return self.push_items(resume, execution).await,
             access => spans_of(self.collection, access, &self.routes)?,

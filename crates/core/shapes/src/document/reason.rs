@@ -32,6 +32,8 @@ lazuli_engine::reasons! {
         PatchRefused = "document-patch",
         /// The condition of a patch does not hold.
         PatchCondition = "document-patch-condition",
+        /// What a session has read was changed by another one: run it again.
+        SessionConflict = "document-session-conflict",
         ResourceMissing = "resource-missing",
         ResourceExists = "resource-exists",
         /// The parent of a resource is missing.

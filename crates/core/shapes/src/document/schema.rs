@@ -22,7 +22,7 @@ impl IndexSchema {
     pub(super) fn new(collection: &Collection) -> Self {
         let definition = collection.definition.clone();
         let key_paths = definition.key_paths.iter().map(path_of).collect();
-        let index = definition.index().filter(|index| index.policy.automatic);
+        let index = definition.index();
         let composites = index.map(|index| index.policy.composites.clone()).unwrap_or_default();
         let composite = |paths: Vec<super::policy::CompositePath>| Composite {
             paths: paths.iter().map(|one| (path_of(&one.path), one.descends)).collect(),
@@ -53,7 +53,7 @@ impl Schema for IndexSchema {
         {
             return false;
         }
-        let index = self.definition.index().filter(|index| index.policy.automatic);
+        let index = self.definition.index();
         index.is_some_and(|index| index.policy.indexes(&steps_of(path)))
     }
 

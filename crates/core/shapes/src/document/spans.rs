@@ -7,7 +7,7 @@ use lazuli_value::order_key_length;
 
 use super::collection::Collection;
 use super::definition::IndexState;
-use super::entries::{HEAD_BYTES, composite_head, path_head};
+use super::entries::{HEAD_BYTES, composite_head, outline_head, path_head};
 use super::path::Step;
 use super::reason::DocumentReason;
 
@@ -62,6 +62,15 @@ pub(super) fn spans_of(
             Err(Error::internal("no-index", "the plan reads no index"))
         }
     }
+}
+
+/// One entry of every item.
+pub(super) fn all_spans(collection: &Collection) -> Result<Spans> {
+    let none = || Error::internal("no-index", "a count needs an index");
+    let index = collection.definition.index().ok_or_else(none)?;
+    let head = outline_head(index.generation);
+    let keys = KeyRange::prefix(Bytes::copy_from_slice(&head));
+    Ok(Spans::Ordered(ordered(head, vec![Span { keys }], false)))
 }
 
 fn ordered(head: [u8; HEAD_BYTES], mut spans: Vec<Span>, descends: bool) -> OrderedSpans {

@@ -5,4 +5,5 @@ mod feeds;
 mod indexes;
 mod items;
 mod queries;
+mod sessions;
 mod world;

@@ -33,6 +33,7 @@ async fn rows(
             scope: scope.clone(),
             continuation: continuation.take(),
             deadline: None,
+            is_strict: false,
         };
         let answer = world.documents.query(c, request).await.unwrap();
         for row in &answer.page.rows {
@@ -165,6 +166,7 @@ async fn pages_go_on_across_splits_and_moves() {
             scope: everywhere(),
             continuation: continuation.take(),
             deadline: None,
+            is_strict: false,
         };
         let answer = world.documents.query(&c, request).await.unwrap();
         all.extend(answer.page.rows.iter().map(|row| View::parse(row).unwrap().to_json()));
