@@ -12,8 +12,12 @@ use crate::{Failure, Result, process};
 const ROUNDS: u64 = 20;
 
 /// The fronts that there is a load for, and its name in the program `trial`.
-const LOADS: &[(&str, &str)] =
-    &[("blobs", "crash-blobs"), ("queues", "crash-queues"), ("tables", "crash-tables")];
+const LOADS: &[(&str, &str)] = &[
+    ("blobs", "crash-blobs"),
+    ("documents", "crash-documents"),
+    ("queues", "crash-queues"),
+    ("tables", "crash-tables"),
+];
 
 /// The trial of a disk that gets full, which is no load with rounds.
 const DISK_FULL: &str = "disk-full";

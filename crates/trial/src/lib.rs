@@ -3,6 +3,7 @@
 
 pub mod blobs;
 pub mod client;
+pub mod documents;
 pub mod queues;
 pub mod server;
 

@@ -51,6 +51,9 @@ fn run(name: &str, words: Vec<String>) -> Result {
     match name {
         "crash-tables" => crash::run(&Options::read(words)?, crash::tables::Tables::default()),
         "crash-blobs" => crash::run(&Options::read(words)?, crash::blobs::Blobs::default()),
+        "crash-documents" => {
+            crash::run(&Options::read(words)?, crash::documents::Documents::default())
+        }
         "crash-queues" => crash::run(&Options::read(words)?, crash::queues::Queues::default()),
         "fuzz-requests" => fuzz::run(&Options::read(words)?),
         // For programs that take a signature but no endpoint of an emulator.
@@ -58,8 +61,8 @@ fn run(name: &str, words: Vec<String>) -> Result {
             println!("{}", blobs::account_sas());
             Ok(())
         }
-        _ => {
-            Err("the trials are crash-tables, crash-blobs, crash-queues, fuzz-requests, sas".into())
-        }
+        _ => Err("the trials are crash-tables, crash-blobs, crash-documents, crash-queues, \
+                  fuzz-requests, sas"
+            .into()),
     }
 }

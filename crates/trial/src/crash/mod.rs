@@ -4,6 +4,7 @@
 //! random moment, and runs `lazuli fsck` on what is left. What is written and what must hold afterwards is a [`Load`].
 
 pub(crate) mod blobs;
+pub(crate) mod documents;
 pub(crate) mod queues;
 pub(crate) mod tables;
 
@@ -22,7 +23,7 @@ use crate::Options;
 const FULL_CHECK_ROUNDS: u64 = 10;
 
 /// What one front is given to do, and what must hold after every kill.
-pub(crate) trait Load: fmt::Display {
+pub(crate) trait Load: fmt::Display + Sync {
     /// The answers that one writer of a round got.
     type Log: Send + 'static;
 
@@ -36,7 +37,7 @@ pub(crate) trait Load: fmt::Display {
     fn create(&self, address: SocketAddr) -> Result;
 
     /// Writes until the connection breaks. An answer that is neither a success nor a broken connection is a failure.
-    fn write(address: SocketAddr, round: u64, writer: usize) -> Result<Self::Log>;
+    fn write(&self, address: SocketAddr, round: u64, writer: usize) -> Result<Self::Log>;
 
     /// Checks the answers of the last round against the restarted server.
     fn settle(&mut self, address: SocketAddr, logs: Vec<Self::Log>) -> Result;
@@ -76,7 +77,7 @@ pub(crate) fn run<L: Load>(options: &Options, mut load: L) -> Result {
             let life = L::LIFE_MS.start + random.below(L::LIFE_MS.end - L::LIFE_MS.start);
             let life = Duration::from_millis(life);
             life_total += life;
-            logs = write_until_killed::<L>(server, address, round, life)?;
+            logs = write_until_killed(&load, server, address, round, life)?;
         }
         server::fsck(&options.binary, &options.folder)?;
     }
@@ -91,17 +92,20 @@ pub(crate) fn run<L: Load>(options: &Options, mut load: L) -> Result {
 
 /// Writers write as fast as they are answered, until the server is killed.
 fn write_until_killed<L: Load>(
+    load: &L,
     server: Server,
     address: SocketAddr,
     round: u64,
     life: Duration,
 ) -> Result<Vec<L::Log>> {
-    let start = |writer| std::thread::spawn(move || L::write(address, round, writer));
-    let writers: Vec<_> = (0..L::WRITERS).map(start).collect();
-    std::thread::sleep(life);
-    server.kill()?;
-    let joined = writers.into_iter().map(|writer| writer.join());
-    joined.map(|log| log.map_err(|_| "a writer panicked".to_owned())?).collect()
+    std::thread::scope(|scope| {
+        let start = |writer| scope.spawn(move || load.write(address, round, writer));
+        let writers: Vec<_> = (0..L::WRITERS).map(start).collect();
+        std::thread::sleep(life);
+        server.kill()?;
+        let joined = writers.into_iter().map(|writer| writer.join());
+        joined.map(|log| log.map_err(|_| "a writer panicked".to_owned())?).collect()
+    })
 }
 
 /// Reads with one connection for each log, and gathers what the readers found.

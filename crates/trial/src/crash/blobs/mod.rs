@@ -44,7 +44,7 @@ impl Load for Blobs {
         Client::connect(address)?.expect(blobs::create_container(CONTAINER), &[201]).map(drop)
     }
 
-    fn write(address: SocketAddr, round: u64, writer: usize) -> Result<Log> {
+    fn write(&self, address: SocketAddr, round: u64, writer: usize) -> Result<Log> {
         writers::write(address, round, writer)
     }
 

@@ -30,7 +30,7 @@ impl Load for Queues {
         QUEUES.iter().try_for_each(|queue| queues::create_at(address, queue))
     }
 
-    fn write(address: SocketAddr, round: u64, worker: usize) -> Result<Vec<Event>> {
+    fn write(&self, address: SocketAddr, round: u64, worker: usize) -> Result<Vec<Event>> {
         consumers::work(address, round, worker)
     }
 

@@ -53,7 +53,7 @@ impl Load for Tables {
         Client::connect(address)?.create_table(TABLE)
     }
 
-    fn write(address: SocketAddr, round: u64, writer: usize) -> Result<Log> {
+    fn write(&self, address: SocketAddr, round: u64, writer: usize) -> Result<Log> {
         writers::write(address, round, writer)
     }
 

@@ -1,12 +1,14 @@
 //! Signatures of requests: shared keys, shared access signatures and bearer tokens.
 //!
 //! The services differ only in the text that is signed: [`shared_key`] has those of keys, [`table_sas`] those of signatures
-//! for tables, [`service_sas`] those for blobs and queues. [`access`] decides which one a request has.
+//! for tables, [`service_sas`] those for blobs and queues. [`access`] decides which one a request has. [`master_key`] has the
+//! signatures of clients of the document service.
 
 pub mod access;
 pub mod bearer;
 pub mod delegation;
 mod key;
+pub mod master_key;
 pub mod sas;
 pub mod service_sas;
 pub mod shared_key;
