@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use lazuli_engine::{Component, Engine, KeyRange, Kind, PageLimit};
-use lazuli_env::BoxFuture;
 use lazuli_query::evaluate::Context;
 use lazuli_query::execute::PageOptions;
 use lazuli_query::{Parameters, Query};
@@ -20,9 +19,9 @@ use lazuli_shapes::document::{
 use lazuli_store::{Error, Result as StoreResult};
 use lazuli_value::{Object, Value, View};
 
-use super::{Client, Workload};
+use super::{Built, Client, Workload};
 use crate::answer::Answer;
-use crate::client::{Asked, Request};
+use crate::client::Asked;
 use crate::cluster::{Cluster, Table};
 use crate::ensure;
 use crate::scenario::Found;
@@ -60,13 +59,11 @@ where
     F: Future<Output = StoreResult<T>> + Send + 'static,
 {
     let rid = rid.clone();
-    let request: Request<T> = Box::new(move |engine| {
-        Box::pin(async move {
-            let documents = Documents::new(engine);
-            let collection = documents.open_rid(ACCOUNT, &rid).await?;
-            what(documents, collection).await
-        })
-    });
+    let request = move |engine| async move {
+        let documents = Documents::new(engine);
+        let collection = documents.open_rid(ACCOUNT, &rid).await?;
+        what(documents, collection).await
+    };
     client.ask(name, request).await
 }
 
@@ -107,10 +104,9 @@ async fn create(engine: Arc<Engine>) -> StoreResult<(Rid, String, lazuli_engine:
 }
 
 impl DocumentItems {
-    pub async fn setup(cluster: &Cluster) -> Result<Arc<dyn Workload>, String> {
+    pub async fn setup(cluster: &Cluster) -> Built {
         let client = Client::outside(cluster);
-        let request = || -> Request<_> { Box::new(|engine| Box::pin(create(engine))) };
-        let (rid, name, id) = client.ask_surely("create a container", request).await?;
+        let (rid, name, id) = client.ask_surely("create a container", || create).await?;
         cluster.adopt(Table {
             name: Box::leak(name.into_boxed_str()),
             id,
@@ -197,65 +193,12 @@ impl DocumentItems {
         Ok(())
     }
 
-    async fn live(&self, client: &Client) -> Found {
-        for _ in 0..client.rounds() * REQUESTS_PER_ROUND {
-            match client.random.index(12) {
-                0..=6 => self.write(client).await?,
-                7..=9 => {
-                    let reader = usize::try_from(client.number).unwrap_or(0) % READERS;
-                    // A reader has one client at a time.
-                    if client.number < READERS as u64 {
-                        self.follow(client, reader).await?;
-                    }
-                }
-                10 => drop(self.find(client, client.random.between(0, VALUES)).await?),
-                _ if client.number == 0 => self.reindex(client).await?,
-                _ => self.tend(client).await?,
-            }
-            client.think().await;
-        }
-        Ok(())
-    }
-
     /// The ids of items with a value, as a query finds them.
     async fn find(&self, client: &Client, n: u64) -> Result<Option<Vec<String>>, String> {
         let find = move |documents: Documents, c: Collection| async move {
             query(&documents, &c, &format!("SELECT VALUE c.id FROM c WHERE c.n = {n}")).await
         };
         Ok(ask(client, &self.rid, "query", find).await?.done())
-    }
-
-    async fn check_all(&self, client: &Client) -> Found {
-        let items = move |documents: Documents, c: Collection| async move {
-            // An index that is still being built is finished first.
-            documents.tend().await?;
-            let limit = PageLimit::items(1_000);
-            let scope = Scope::Routes(KeyRange::all());
-            let page = documents.items(&c, &ItemFeed { scope, limit, after: None }).await?;
-            let value = |one: &lazuli_shapes::document::Document| {
-                let n = one.body().ok()?.get("n")?.as_f64()?;
-                Some((one.id.clone(), (one.version.0, n as u64)))
-            };
-            Ok(page.documents.iter().filter_map(value).collect::<BTreeMap<_, _>>())
-        };
-        let items = ask(client, &self.rid, "read all", items).await?.done();
-        let items = items.ok_or("all faults are over, and items cannot be read")?;
-        for at in 0..READERS {
-            while self.follow(client, at).await? {}
-            let reader = self.reader(at);
-            for (id, (version, _)) in &items {
-                let seen = reader.seen.get(id);
-                ensure!(seen == Some(version), "{id} is at {version}, reader {at} saw {seen:?}");
-            }
-        }
-        for n in 0..=VALUES {
-            let mut found = self.find(client, n).await?.ok_or("a query got no answer")?;
-            found.sort_unstable();
-            let expected: Vec<String> =
-                items.iter().filter(|(_, (_, has))| *has == n).map(|(id, _)| id.clone()).collect();
-            ensure!(found == expected, "a query for {n} found {found:?}, not {expected:?}");
-        }
-        Ok(())
     }
 }
 
@@ -301,11 +244,56 @@ async fn query(documents: &Documents, c: &Collection, text: &str) -> StoreResult
 }
 
 impl Workload for DocumentItems {
-    fn start(self: Arc<Self>, client: Client) -> BoxFuture<'static, Found> {
-        Box::pin(async move { self.live(&client).await })
+    async fn live(&self, client: &Client) -> Found {
+        for _ in 0..client.rounds() * REQUESTS_PER_ROUND {
+            match client.random.index(12) {
+                0..=6 => self.write(client).await?,
+                7..=9 => {
+                    let reader = usize::try_from(client.number).unwrap_or(0) % READERS;
+                    // A reader has one client at a time.
+                    if client.number < READERS as u64 {
+                        self.follow(client, reader).await?;
+                    }
+                }
+                10 => drop(self.find(client, client.random.between(0, VALUES)).await?),
+                _ if client.number == 0 => self.reindex(client).await?,
+                _ => self.tend(client).await?,
+            }
+            client.think().await;
+        }
+        Ok(())
     }
 
-    fn check<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Found> {
-        Box::pin(self.check_all(client))
+    async fn check(&self, client: &Client) -> Found {
+        let items = move |documents: Documents, c: Collection| async move {
+            // An index that is still being built is finished first.
+            documents.tend().await?;
+            let limit = PageLimit::items(1_000);
+            let scope = Scope::Routes(KeyRange::all());
+            let page = documents.items(&c, &ItemFeed { scope, limit, after: None }).await?;
+            let value = |one: &lazuli_shapes::document::Document| {
+                let n = one.body().ok()?.get("n")?.as_f64()?;
+                Some((one.id.clone(), (one.version.0, n as u64)))
+            };
+            Ok(page.documents.iter().filter_map(value).collect::<BTreeMap<_, _>>())
+        };
+        let items = ask(client, &self.rid, "read all", items).await?.done();
+        let items = items.ok_or("all faults are over, and items cannot be read")?;
+        for at in 0..READERS {
+            while self.follow(client, at).await? {}
+            let reader = self.reader(at);
+            for (id, (version, _)) in &items {
+                let seen = reader.seen.get(id);
+                ensure!(seen == Some(version), "{id} is at {version}, reader {at} saw {seen:?}");
+            }
+        }
+        for n in 0..=VALUES {
+            let mut found = self.find(client, n).await?.ok_or("a query got no answer")?;
+            found.sort_unstable();
+            let expected: Vec<String> =
+                items.iter().filter(|(_, (_, has))| *has == n).map(|(id, _)| id.clone()).collect();
+            ensure!(found == expected, "a query for {n} found {found:?}, not {expected:?}");
+        }
+        Ok(())
     }
 }
