@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_rustls::rustls::ClientConfig;
 
-use crate::error::closed;
+use crate::error::{DatabaseReason, closed};
 use crate::limits::{OTHER_HOSTS_TIME_MAX, PROBE_INTERVAL, REFUSED_INTERVAL};
 use crate::schema::{self, Tables};
 use crate::session::{Answer, Session};
@@ -194,7 +194,7 @@ impl Database {
                 "{host} takes writes on timeline {timeline}, but timeline {highest} exists: it was \
                  replaced, and what is written to it would be lost"
             );
-            return Err(Error::unavailable("database-timeline-old", message));
+            return Err(Error::unavailable(DatabaseReason::TimelineOld, message));
         }
         Ok(Some(session))
     }
@@ -223,7 +223,7 @@ impl Database {
                 }
                 Ok(None) => {}
                 // An old primary says more than a host that cannot be reached.
-                Err(error) if error.code() == "database-timeline-old" => worst = Some(error),
+                Err(error) if error.is(DatabaseReason::TimelineOld) => worst = Some(error),
                 Err(error) => worst = worst.or(Some(error)),
             }
         }
