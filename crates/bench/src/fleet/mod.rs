@@ -102,12 +102,11 @@ async fn commits(size: Size, bare: &Bare<'_>, ours: &[Ours; 2], report: &mut Rep
     for _ in 0..size.rounds {
         one.ours.push(ours[0].commits(0..1).await?);
         one.theirs.push(bare.pgbench("-N", 1)?);
-        let lanes = ours[0].commits(0..16).await?;
-        many.ours.push(lanes);
+        many.ours.push(ours[0].commits(0..16).await?);
         many.theirs.push(bare.pgbench("-N", 16)?);
         let (a, b) = tokio::join!(ours[0].commits(0..8), ours[1].commits(8..16));
         apart.ours.push(a? + b?);
-        apart.theirs.push(lanes);
+        apart.theirs.push(ours[0].commits(0..16).await?);
         let (a, b) = tokio::join!(ours[0].commits(0..1), ours[1].commits(0..1));
         together.ours.push(a? + b?);
         together.theirs.push(ours[0].commits(0..1).await?);

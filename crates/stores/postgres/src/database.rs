@@ -50,9 +50,7 @@ impl Database {
         let Ok(runtime) = Handle::try_current() else {
             return Err(Error::internal(StoreReason::Failed, "there is no Tokio runtime here"));
         };
-        if settings.hosts.is_empty() {
-            return Err(Error::invalid("bad-database-address", "there is no host"));
-        }
+        settings.check()?;
         Ok(Arc::new(Self {
             tls: tls::config(&settings.tls)?,
             timeline: AtomicU32::new(settings.timeline_least),
@@ -129,14 +127,14 @@ impl Database {
             return;
         }
         state.is_probed = true;
-        let database = self.clone();
+        let known = Arc::downgrade(self);
         self.runtime.spawn(async move {
-            loop {
+            // A store that was dropped needs its database no more.
+            while let Some(database) = known.upgrade() {
                 let found = database.find().await;
-                match database.probed(found.err()) {
-                    Some(pause) => sleep(pause).await,
-                    None => return,
-                }
+                let Some(pause) = database.probed(found.err()) else { return };
+                drop(database);
+                sleep(pause).await;
             }
         });
     }
