@@ -20,10 +20,32 @@ fn has_package(program: &str, is_there: impl Fn() -> bool) -> Result<bool> {
     if is_there() {
         return Ok(true);
     }
+    installed(program, "true", is_there)
+}
+
+/// The same for a PostgreSQL server. Debian would make and start a cluster of its own; nothing of ours uses it.
+pub(crate) fn has_postgres() -> Result<bool> {
+    let is_there = || process::succeeds(Command::new("sh").args(["-c", POSTGRES_IS_THERE]));
+    if is_there() {
+        return Ok(true);
+    }
+    let first = "mkdir -p /etc/postgresql-common && \
+                 echo 'create_main_cluster = false' > /etc/postgresql-common/createcluster.conf";
+    installed("postgresql", first, is_there)
+}
+
+/// Debian keeps the programs of each version in a folder of its own.
+const POSTGRES_IS_THERE: &str = "ls /usr/lib/postgresql/*/bin/initdb || command -v initdb";
+
+/// Installs a package after some preparation, and says whether it is there then.
+fn installed(program: &str, first: &str, is_there: impl Fn() -> bool) -> Result<bool> {
     println!("{program} is not here: trying to install Debian's package");
-    let install = format!("apt-get install --yes --no-install-recommends {program}");
+    let install = format!(
+        "DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \
+         -o Dpkg::Options::=--force-confold {program}"
+    );
     // A new machine has no lists of packages yet.
-    let install = format!("{install} || {{ apt-get update && {install}; }}");
+    let install = format!("{first} && {{ {install} || {{ apt-get update && {install}; }}; }}");
     if process::succeeds(Command::new("sh").args(["-c", &install])) && is_there() {
         return Ok(true);
     }

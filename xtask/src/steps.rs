@@ -11,7 +11,7 @@ use crate::chaos::{self, Fate, Target};
 use crate::conformance::Sdk;
 use crate::workspace::{Workspace, cargo};
 use crate::{
-    Failure, Result, azure_storage, conformance, crash, fuzz, portal, process, programs,
+    Failure, Result, azure_storage, conformance, crash, debian, fuzz, portal, process, programs,
     python_programs, sim, tidy, tour,
 };
 
@@ -26,6 +26,8 @@ const CHAOS_SECONDS: u64 = 25;
 
 /// Fuzzed requests in the test; `cargo xtask fuzz --requests N` sends more.
 const FUZZED_REQUESTS: u64 = 3_000;
+
+const POSTGRES_STORE: &str = "lazuli-store-postgres";
 
 struct Step {
     name: &'static str,
@@ -53,7 +55,8 @@ const STEPS: &[Step] = &[
     step("fmt", "", 10, "the code is laid out by rustfmt", fmt),
     step("clippy", "", 180, "no lint has anything to say", clippy),
     step("tidy", "", 10, "layers, sizes, names and documents are in order", tidy::check),
-    step("cargo-test", "", 600, "unit, property, store suite and integration tests pass", cargo_test),
+    step("postgres", "", 90, "a shard on PostgreSQL keeps the contract, through lost connections, crashes and failovers", postgres),
+    step("cargo-test", "", 540, "unit, property, store suite and integration tests pass", cargo_test),
     step("fuzz-targets", "", 60, "every target of cargo fuzz compiles, on stable", fuzz::targets),
     step("examples", "", 20, "the examples run to their end", examples),
     step("sim", "", 60, "no seed finds a lost, doubled or torn write", || sim::seeds(SIM_SEEDS)),
@@ -168,7 +171,18 @@ fn clippy() -> Result {
 
 fn cargo_test() -> Result {
     // There are no tests in documentation; looking for them would take rustdoc through every crate.
-    process::run(cargo().args(["test", "--workspace", "--locked", "--all-targets"]))
+    // The step before has those of PostgreSQL.
+    let words = ["test", "--workspace", "--locked", "--all-targets", "--exclude", POSTGRES_STORE];
+    process::run(cargo().args(words))
+}
+
+/// Comes before all other tests: some of them need a server too.
+fn postgres() -> Result {
+    // What is not there is skipped by the tests.
+    debian::has_postgres()?;
+    debian::has("pgbouncer", "--version")?;
+    debian::has("openssl", "version")?;
+    process::run(cargo().args(["test", "--locked", "--package", POSTGRES_STORE]))
 }
 
 /// Runs every example of every crate; one that ends with anything but exit code 0 fails.

@@ -6,7 +6,9 @@
 
 use std::process::ExitCode;
 
-use lazuli_bench::{balance, blocks, history, in_runtime, many, measure, moving, queues, store};
+use lazuli_bench::{
+    Report, balance, blocks, fleet, history, in_runtime, many, measure, moving, queues, store,
+};
 
 /// As the server has it.
 #[global_allocator]
@@ -24,6 +26,7 @@ fn main() -> ExitCode {
     match name.as_str() {
         "balance" => measure(&folder, |at| in_runtime(balance::run(at, balance::Size::FULL))),
         "blocks" => measure(&folder, |at| blocks::run(at, blocks::Size::FULL)),
+        "fleet" => measure(&folder, |_| in_runtime(fleet_report())),
         "history" => measure(&folder, |at| in_runtime(history::run(at, history::Size::FULL))),
         "many" => measure(&folder, |at| in_runtime(many::run(at, many::Size::FULL))),
         "moving" => {
@@ -41,11 +44,18 @@ fn main() -> ExitCode {
         }
         "queues" => measure(&folder, |at| in_runtime(queues::run(at, queues::Size::FULL))),
         "store" => measure(&folder, |at| store::run(at, store::Size::FULL)),
-        _ => wrong("the benchmarks are balance, blocks, history, many, moving, queues, store"),
+        _ => {
+            wrong("the benchmarks are balance, blocks, fleet, history, many, moving, queues, store")
+        }
     }
 }
 
 fn wrong(message: &str) -> ExitCode {
     eprintln!("{message}");
     ExitCode::from(2)
+}
+
+async fn fleet_report() -> lazuli_store::Result<Report> {
+    let report = fleet::run(fleet::Size::FULL).await?;
+    report.ok_or_else(|| lazuli_store::Error::invalid("bench", "PostgreSQL is not installed"))
 }
