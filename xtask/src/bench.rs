@@ -9,6 +9,7 @@ use crate::{Failure, Result, process};
 const BENCHMARKS: &[(&str, &str, &[&str])] = &[
     ("balance", "bench", &["balance"]),
     ("blocks", "bench", &["blocks"]),
+    ("fleet", "bench", &["fleet"]),
     ("history", "bench", &["history"]),
     ("many", "bench", &["many"]),
     ("moving", "bench", &["moving"]),

@@ -7,23 +7,36 @@ use crate::{Failure, Result, process};
 /// Whether a program can be run, after trying to install the package of the same name. Where it cannot, the step says that
 /// it was skipped; in CI, which `.ci/run` says by the variable `CI`, nothing may be skipped.
 pub(crate) fn has(program: &str, version: &str) -> Result<bool> {
-    has_package(program, || process::succeeds(Command::new(program).arg(version)))
-}
-
-/// The same for PostgreSQL's server, which Debian does not put among the programs of everybody.
-pub(crate) fn has_postgres() -> Result<bool> {
-    let find = "ls /usr/lib/postgresql/*/bin/initdb || command -v initdb";
-    has_package("postgresql", || process::succeeds(Command::new("sh").args(["-c", find])))
-}
-
-fn has_package(program: &str, is_there: impl Fn() -> bool) -> Result<bool> {
+    let is_there = || process::succeeds(Command::new(program).arg(version));
     if is_there() {
         return Ok(true);
     }
+    installed(program, "true", is_there)
+}
+
+/// The same for a PostgreSQL server. Debian would make and start a cluster of its own; nothing of ours uses it.
+pub(crate) fn has_postgres() -> Result<bool> {
+    let is_there = || process::succeeds(Command::new("sh").args(["-c", POSTGRES_IS_THERE]));
+    if is_there() {
+        return Ok(true);
+    }
+    let first = "mkdir -p /etc/postgresql-common && \
+                 echo 'create_main_cluster = false' > /etc/postgresql-common/createcluster.conf";
+    installed("postgresql", first, is_there)
+}
+
+/// Debian keeps the programs of each version in a folder of its own.
+const POSTGRES_IS_THERE: &str = "ls /usr/lib/postgresql/*/bin/initdb || command -v initdb";
+
+/// Installs a package after some preparation, and says whether it is there then.
+fn installed(program: &str, first: &str, is_there: impl Fn() -> bool) -> Result<bool> {
     println!("{program} is not here: trying to install Debian's package");
-    let install = format!("apt-get install --yes --no-install-recommends {program}");
+    let install = format!(
+        "DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \
+         -o Dpkg::Options::=--force-confold {program}"
+    );
     // A new machine has no lists of packages yet.
-    let install = format!("{install} || {{ apt-get update && {install}; }}");
+    let install = format!("{first} && {{ {install} || {{ apt-get update && {install}; }}; }}");
     if process::succeeds(Command::new("sh").args(["-c", &install])) && is_there() {
         return Ok(true);
     }

@@ -5,6 +5,7 @@ pub mod balance;
 pub mod blocks;
 pub mod compare;
 mod figures;
+pub mod fleet;
 pub mod history;
 pub mod many;
 pub mod moving;

@@ -6,7 +6,9 @@
 
 use std::process::ExitCode;
 
-use lazuli_bench::{balance, blocks, history, in_runtime, many, measure, moving, queues, store};
+use lazuli_bench::{
+    balance, blocks, fleet, history, in_runtime, many, measure, moving, queues, store,
+};
 
 /// As the server has it.
 #[global_allocator]
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
         "blocks" => {
             measure(&folder, |at| blocks::run(at, blocks::Size::FULL), blocks::Report::is_met)
         }
+        "fleet" => measure(&folder, |_| in_runtime(fleet_report()), fleet::Report::is_met),
         "history" => measure(
             &folder,
             |at| in_runtime(history::run(at, history::Size::FULL)),
@@ -57,11 +60,18 @@ fn main() -> ExitCode {
             queues::Report::is_met,
         ),
         "store" => measure(&folder, |at| store::run(at, store::Size::FULL), store::Report::is_met),
-        _ => wrong("the benchmarks are balance, blocks, history, many, moving, queues, store"),
+        _ => {
+            wrong("the benchmarks are balance, blocks, fleet, history, many, moving, queues, store")
+        }
     }
 }
 
 fn wrong(message: &str) -> ExitCode {
     eprintln!("{message}");
     ExitCode::from(2)
+}
+
+async fn fleet_report() -> lazuli_store::Result<fleet::Report> {
+    let report = fleet::run(fleet::Size::FULL).await?;
+    report.ok_or_else(|| lazuli_store::Error::invalid("bench", "PostgreSQL is not installed"))
 }

@@ -64,7 +64,10 @@ fn set(settings: &mut Settings, name: &str, value: String) -> Result<()> {
     match name {
         "sslmode" => settings.tls.mode = TlsMode::parse(&value)?,
         "sslrootcert" => settings.tls.ca_file = Some(PathBuf::from(value)),
-        "schema" => settings.schema = schema(value)?,
+        "schema" => {
+            check_schema(&value)?;
+            settings.schema = value;
+        }
         "password_file" => settings.password = Password::File(PathBuf::from(value)),
         "password_env" => settings.password = Password::Variable(value),
         "write_connections" => settings.write_connections = connections(&value)?,
@@ -100,8 +103,8 @@ fn host(text: &str) -> Result<Host> {
     Ok(Host { name: name.to_owned(), port })
 }
 
-/// A name that needs no quotes, so that it stands in statements as it is.
-fn schema(name: String) -> Result<String> {
+/// Refuses a name that needs quotes: it stands in statements as it is.
+pub(crate) fn check_schema(name: &str) -> Result<()> {
     let is_known = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     let is_good = !name.is_empty()
         && name.len() <= SCHEMA_BYTES_MAX
@@ -109,7 +112,7 @@ fn schema(name: String) -> Result<String> {
         && !name.as_bytes()[0].is_ascii_digit()
         && !name.starts_with("pg_");
     match is_good {
-        true => Ok(name),
+        true => Ok(()),
         false => Err(wrong(
             "a schema has lower-case letters, digits and _, begins with no digit and not with pg_",
         )),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lazuli_store::{Error, Result, StoreReason};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::error::{failed, is, is_refusal, timed_out};
+use crate::error::{DatabaseReason, failed, is, is_refusal, timed_out};
 use crate::limits::{
     ANSWER_TIME_MAX, COMMIT_BYTES_PER_SECOND, COMMIT_TIME_MAX, OUTCOME_INTERVAL, OUTCOME_TIME_MAX,
 };
@@ -72,7 +72,7 @@ async fn ask(shared: &Shared, xid: &str, life: &Life, error: Error) -> Result<()
             Err(_) => sleep(OUTCOME_INTERVAL * 10).await,
         }
     }
-    Err(Error::unavailable("commit-outcome-unknown", error.message()))
+    Err(Error::unavailable(DatabaseReason::OutcomeUnknown, error.message()))
 }
 
 enum Outcome {

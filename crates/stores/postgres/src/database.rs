@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_rustls::rustls::ClientConfig;
 
-use crate::error::closed;
+use crate::error::{DatabaseReason, closed};
 use crate::limits::{OTHER_HOSTS_TIME_MAX, PROBE_INTERVAL, REFUSED_INTERVAL};
 use crate::schema::{self, Tables};
 use crate::session::{Answer, Session};
@@ -50,9 +50,7 @@ impl Database {
         let Ok(runtime) = Handle::try_current() else {
             return Err(Error::internal(StoreReason::Failed, "there is no Tokio runtime here"));
         };
-        if settings.hosts.is_empty() {
-            return Err(Error::invalid("bad-database-address", "there is no host"));
-        }
+        settings.check()?;
         Ok(Arc::new(Self {
             tls: tls::config(&settings.tls)?,
             timeline: AtomicU32::new(settings.timeline_least),
@@ -129,14 +127,14 @@ impl Database {
             return;
         }
         state.is_probed = true;
-        let database = self.clone();
+        let known = Arc::downgrade(self);
         self.runtime.spawn(async move {
-            loop {
+            // A store that was dropped needs its database no more.
+            while let Some(database) = known.upgrade() {
                 let found = database.find().await;
-                match database.probed(found.err()) {
-                    Some(pause) => sleep(pause).await,
-                    None => return,
-                }
+                let Some(pause) = database.probed(found.err()) else { return };
+                drop(database);
+                sleep(pause).await;
             }
         });
     }
@@ -194,7 +192,7 @@ impl Database {
                 "{host} takes writes on timeline {timeline}, but timeline {highest} exists: it was \
                  replaced, and what is written to it would be lost"
             );
-            return Err(Error::unavailable("database-timeline-old", message));
+            return Err(Error::unavailable(DatabaseReason::TimelineOld, message));
         }
         Ok(Some(session))
     }
@@ -223,7 +221,7 @@ impl Database {
                 }
                 Ok(None) => {}
                 // An old primary says more than a host that cannot be reached.
-                Err(error) if error.code() == "database-timeline-old" => worst = Some(error),
+                Err(error) if error.is(DatabaseReason::TimelineOld) => worst = Some(error),
                 Err(error) => worst = worst.or(Some(error)),
             }
         }

@@ -1,7 +1,32 @@
 //! What errors of the database mean to a caller of the store.
 
-use lazuli_store::{Error, StoreReason};
+use lazuli_store::{Error, StoreReason, reasons};
 use tokio_postgres::error::{Severity, SqlState};
+
+reasons! {
+    /// Why a database did not do what it was asked to, beside the reasons that all stores have.
+    pub enum DatabaseReason {
+        /// All connections are in use.
+        Busy = "database-busy",
+        /// Another transaction has written the same rows.
+        Conflict = "database-conflict",
+        /// The tables are of a version that is not known.
+        Format = "database-format",
+        LockTimeout = "database-lock-timeout",
+        LoginRefused = "database-login-refused",
+        /// The answer to a commit was lost, and nothing says what became of it.
+        OutcomeUnknown = "commit-outcome-unknown",
+        /// A pooler stands in between.
+        Pooler = "database-pooler",
+        SnapshotRefused = "snapshot-refused",
+        SnapshotTooOld = "snapshot-too-old",
+        StatementTimeout = "database-statement-timeout",
+        /// The server was replaced by another one, on a higher timeline.
+        TimelineOld = "database-timeline-old",
+        /// The version of the server is not supported.
+        TooOld = "database-too-old",
+    }
+}
 
 /// A guard is missing: statements that check guards divide by the answer.
 pub(crate) const GUARD_MISSING: &SqlState = &SqlState::DIVISION_BY_ZERO;
@@ -12,8 +37,8 @@ pub(crate) fn is_broken(error: &tokio_postgres::Error) -> bool {
         None => true,
         Some(told) => {
             matches!(told.parsed_severity(), Some(Severity::Fatal | Severity::Panic) | None)
-                || *told.code() == SqlState::READ_ONLY_SQL_TRANSACTION
-                || *told.code() == SqlState::FEATURE_NOT_SUPPORTED
+                || is(error, &SqlState::READ_ONLY_SQL_TRANSACTION)
+                || is(error, &SqlState::FEATURE_NOT_SUPPORTED)
         }
     }
 }
@@ -24,7 +49,7 @@ pub(crate) fn is_refusal(error: &tokio_postgres::Error) -> bool {
 }
 
 pub(crate) fn is(error: &tokio_postgres::Error, state: &SqlState) -> bool {
-    error.code() == Some(state)
+    error.code().is_some_and(|it| it == state)
 }
 
 /// The error of a statement.
@@ -35,15 +60,15 @@ pub(crate) fn failed(error: &tokio_postgres::Error) -> Error {
     let state = told.code();
     let text = format!("the database: {} (SQLSTATE {})", told.message(), state.code());
     match *state {
-        SqlState::LOCK_NOT_AVAILABLE => Error::unavailable("database-lock-timeout", text),
+        SqlState::LOCK_NOT_AVAILABLE => Error::unavailable(DatabaseReason::LockTimeout, text),
         SqlState::T_R_DEADLOCK_DETECTED
         | SqlState::T_R_SERIALIZATION_FAILURE
-        | SqlState::UNIQUE_VIOLATION => Error::unavailable("database-conflict", text),
-        SqlState::QUERY_CANCELED => Error::unavailable("database-statement-timeout", text),
+        | SqlState::UNIQUE_VIOLATION => Error::unavailable(DatabaseReason::Conflict, text),
+        SqlState::QUERY_CANCELED => Error::unavailable(DatabaseReason::StatementTimeout, text),
         SqlState::DISK_FULL => Error::unavailable("disk-full", text),
         SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => Error::corrupt("bad-table", text),
         SqlState::INVALID_PASSWORD | SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
-            Error::unavailable("database-login-refused", text)
+            Error::unavailable(DatabaseReason::LoginRefused, text)
         }
         _ if is_broken(error) => Error::unavailable(StoreReason::Down, text),
         _ => Error::unavailable(StoreReason::Failed, text),
@@ -69,7 +94,7 @@ pub(crate) fn moved() -> Error {
 }
 
 pub(crate) fn too_old() -> Error {
-    Error::unavailable("snapshot-too-old", "the snapshot has been open for too long")
+    Error::unavailable(DatabaseReason::SnapshotTooOld, "the snapshot has been open for too long")
 }
 
 pub(crate) fn timed_out() -> Error {

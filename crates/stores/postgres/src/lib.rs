@@ -10,6 +10,7 @@ mod commit;
 mod database;
 mod error;
 mod fault;
+pub mod fuzzing;
 mod key;
 mod limits;
 mod load;
@@ -26,6 +27,7 @@ mod tls;
 mod txn;
 
 pub use blocks::{Generation, PostgresBlocks};
+pub use error::DatabaseReason;
 pub use schema::FORMAT;
 pub use settings::{Host, Password, Settings, Tls, TlsMode};
 pub use store::PostgresStore;

@@ -10,7 +10,7 @@ use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout};
 
 use crate::database::Database;
-use crate::error::{failed, is_broken, timed_out};
+use crate::error::{DatabaseReason, failed, is_broken, timed_out};
 use crate::fault::Fault;
 use crate::limits::{ACQUIRE_TIME_MAX, CLEAN_TIME_MAX, IDLE_TIME_MAX};
 use crate::session::Session;
@@ -39,7 +39,7 @@ impl Pool {
                 Ok(Ok(permit)) => permit,
                 _ => {
                     let message = "all connections to the database are in use";
-                    return Err(Error::unavailable("database-busy", message));
+                    return Err(Error::unavailable(DatabaseReason::Busy, message));
                 }
             },
         };

@@ -11,7 +11,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::AbortHandle;
 use tokio_postgres::types::ToSql;
 
-use crate::error::{moved, too_old};
+use crate::error::{DatabaseReason, moved, too_old};
 use crate::fault::Fault;
 use crate::key::Arrays;
 use crate::limits::{ANSWER_TIME_MAX, PAGE_TIME_MAX};
@@ -207,5 +207,8 @@ impl Reader for Snapshot {
 
 /// The answer to a long snapshot when there are as many as the store allows.
 pub(crate) fn refused() -> Error {
-    Error::unavailable("snapshot-refused", "the database has as many long snapshots as it may")
+    Error::unavailable(
+        DatabaseReason::SnapshotRefused,
+        "the database has as many long snapshots as it may",
+    )
 }

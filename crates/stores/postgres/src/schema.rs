@@ -3,7 +3,7 @@
 use lazuli_store::{Error, Result};
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-use crate::error::failed;
+use crate::error::{DatabaseReason, failed};
 
 /// The version of the tables. A store of a higher one was made by a later Lazuli.
 pub const FORMAT: u32 = 1;
@@ -102,7 +102,7 @@ fn check(schema: &str, format: u32) -> Result<()> {
     let message = format!(
         "schema {schema} has tables of version {format}, and this Lazuli knows version {FORMAT}"
     );
-    Err(Error::invalid("database-format", message))
+    Err(Error::invalid(DatabaseReason::Format, message))
 }
 
 /// The version of the tables that are there.

@@ -14,7 +14,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage, SimpleQueryRow, Statement};
 use tokio_rustls::rustls::ClientConfig;
 
-use crate::error::failed;
+use crate::error::{DatabaseReason, failed, is};
 use crate::limits::{
     CLIENT_CHECK_INTERVAL, CONNECT_TIME_MAX, IDLE_TRANSACTION_TIME_MAX, KEEPALIVE_COUNT,
     KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, LOCK_TIME_MAX, SERVER_VERSION_LEAST, STATEMENT_TIME_MAX,
@@ -81,11 +81,9 @@ impl Session {
         let stream = stream.and_then(|it| prepare_socket(&it).map(|()| it));
         let stream = stream.map_err(|error| Error::unavailable(StoreReason::Down, error))?;
         let config = config(settings)?;
-        let refused = |error: tokio_postgres::Error| match error.code() {
-            Some(state) if is_pooler(state, &error) => {
-                Error::unavailable("database-pooler", POOLER)
-            }
-            _ => failed(&error),
+        let refused = |error: tokio_postgres::Error| match is_pooler(&error) {
+            true => Error::unavailable(DatabaseReason::Pooler, POOLER),
+            false => failed(&error),
         };
         let (client, connection) = match tls {
             Some(tls) => {
@@ -137,9 +135,9 @@ impl Session {
     }
 }
 
-fn is_pooler(state: &SqlState, error: &tokio_postgres::Error) -> bool {
+fn is_pooler(error: &tokio_postgres::Error) -> bool {
     let text = error.as_db_error().map_or("", |told| told.message());
-    *state == SqlState::PROTOCOL_VIOLATION && text.contains("startup parameter")
+    is(error, &SqlState::PROTOCOL_VIOLATION) && text.contains("startup parameter")
 }
 
 fn config(settings: &Settings) -> Result<Config> {
@@ -210,10 +208,10 @@ async fn look_over(client: &Client) -> Result<Option<Life>> {
     if version < SERVER_VERSION_LEAST {
         let (have, least) = (version / 10_000, SERVER_VERSION_LEAST / 10_000);
         let message = format!("this is PostgreSQL {have}, and {least} is the oldest that is taken");
-        return Err(Error::unavailable("database-too-old", message));
+        return Err(Error::unavailable(DatabaseReason::TooOld, message));
     }
     if text(1)? != format!("force_generic_plan{}s", LOCK_TIME_MAX.as_secs()) {
-        return Err(Error::unavailable("database-pooler", POOLER));
+        return Err(Error::unavailable(DatabaseReason::Pooler, POOLER));
     }
     if text(2)? == "t" {
         return Ok(None);

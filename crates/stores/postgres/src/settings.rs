@@ -138,6 +138,18 @@ impl Settings {
         address::parse(address)
     }
 
+    /// Refuses what can never work, whoever has put the settings together.
+    pub(crate) fn check(&self) -> Result<()> {
+        let wrong = |what| Err(Error::invalid("bad-database-address", what));
+        if self.hosts.is_empty() {
+            return wrong("there is no host");
+        }
+        if self.read_connections == 0 || self.write_connections == 0 {
+            return wrong("a store needs connections");
+        }
+        address::check_schema(&self.schema)
+    }
+
     /// The servers, for messages.
     pub(crate) fn place(&self) -> String {
         let hosts: Vec<String> = self.hosts.iter().map(ToString::to_string).collect();
@@ -157,6 +169,19 @@ mod tests {
         assert_eq!(password.read().unwrap().as_deref(), Some("se cret"));
         std::fs::remove_file(&path).unwrap();
         assert_eq!(password.read().unwrap_err().code(), "no-database-password");
+    }
+
+    #[test]
+    fn settings_that_were_put_together_wrongly_are_refused() {
+        let good = Settings::parse("postgres://me@host/db").unwrap();
+        good.check().unwrap();
+        for wrong in [
+            Settings { hosts: vec![], ..good.clone() },
+            Settings { read_connections: 0, ..good.clone() },
+            Settings { schema: "a; DROP TABLE b".into(), ..good.clone() },
+        ] {
+            assert_eq!(wrong.check().unwrap_err().code(), "bad-database-address");
+        }
     }
 
     #[test]

@@ -96,6 +96,27 @@ impl Sql {
                 "SELECT 1 / count(*)::int, pg_current_xact_id()::text FROM \
                  (SELECT 1 FROM @.alone WHERE id = 1 FOR UPDATE) AS g"
             }
+            Self::Put => {
+                "INSERT INTO @.kv (p, h, s, v) \
+                 SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bytea[], $4::bytea[]) \
+                 ON CONFLICT (p, h) DO UPDATE SET v = excluded.v"
+            }
+            Self::Delete => {
+                "DELETE FROM @.kv AS k USING unnest($1::bytea[], $2::bytea[]) AS d(p, h) \
+                 WHERE k.p = d.p AND k.h = d.h"
+            }
+            Self::DeleteRange => concat!(
+                "DELETE FROM @.kv WHERE (p, h) IN (SELECT p, h FROM @.kv WHERE ",
+                bounded!(),
+                " ORDER BY p, s LIMIT $5 FOR UPDATE)"
+            ),
+            Self::Copy => "COPY @.kv (p, h, s, v) FROM STDIN (FORMAT binary)",
+            _ => self.template_of_reads(),
+        }
+    }
+
+    fn template_of_reads(self) -> &'static str {
+        match self {
             Self::Get => "SELECT v FROM @.kv WHERE p = $1 AND h = $2",
             Self::GetGuarded => {
                 "SELECT (SELECT v FROM @.kv WHERE p = $1 AND h = $2), \
@@ -128,21 +149,6 @@ impl Sql {
                 " ORDER BY p DESC, s DESC LIMIT $5)"
             ),
             Self::Holds => "SELECT EXISTS (SELECT 1 FROM @.kv WHERE p >= $1 AND p <= $2)",
-            Self::Put => {
-                "INSERT INTO @.kv (p, h, s, v) \
-                 SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bytea[], $4::bytea[]) \
-                 ON CONFLICT (p, h) DO UPDATE SET v = excluded.v"
-            }
-            Self::Delete => {
-                "DELETE FROM @.kv AS k USING unnest($1::bytea[], $2::bytea[]) AS d(p, h) \
-                 WHERE k.p = d.p AND k.h = d.h"
-            }
-            Self::DeleteRange => concat!(
-                "DELETE FROM @.kv WHERE (p, h) IN (SELECT p, h FROM @.kv WHERE ",
-                bounded!(),
-                " ORDER BY p, s LIMIT $5 FOR UPDATE)"
-            ),
-            Self::Copy => "COPY @.kv (p, h, s, v) FROM STDIN (FORMAT binary)",
             Self::Status => "SELECT pg_xact_status($1::text::xid8)",
             Self::Sample => concat!(
                 "SELECT count(*), coalesce(sum(2 * octet_length(p) + 2 * octet_length(h) \

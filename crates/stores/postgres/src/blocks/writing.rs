@@ -7,13 +7,13 @@ use futures_util::future::join4;
 use lazuli_env::BoxFuture;
 use lazuli_store::blocks::{BlockFile, BlockId, BlockWriter, Owner};
 use lazuli_store::crc64::Crc64;
-use lazuli_store::{Error, Result};
+use lazuli_store::{Error, Result, StoreReason};
+use tokio::task::JoinHandle;
 use tokio_postgres::types::ToSql;
 
 use super::{PIECE_BYTES, Shared, signed};
 use crate::fault::Fault;
 use crate::limits::PAGE_TIME_MAX;
-use crate::session::Session;
 use crate::sql::Sql;
 
 pub(super) struct PieceWriter {
@@ -23,8 +23,10 @@ pub(super) struct PieceWriter {
     owner: Owner,
     /// The piece that is being filled.
     piece: BytesMut,
-    /// Pieces that are in the database.
-    written: i64,
+    /// Pieces that were sent.
+    sent: i64,
+    /// The last one of them, while it is on its way. The next piece is filled meanwhile.
+    sending: Option<JoinHandle<Result<()>>>,
     length: u64,
     sum: Crc64,
 }
@@ -32,7 +34,8 @@ pub(super) struct PieceWriter {
 impl PieceWriter {
     pub(super) fn new(shared: Arc<Shared>, id: BlockId, owner: Owner) -> Self {
         let (piece, sum) = (BytesMut::new(), Crc64::new());
-        Self { shared: Some(shared), id, owner, piece, written: 0, length: 0, sum }
+        let (sent, sending) = (0, None);
+        Self { shared: Some(shared), id, owner, piece, sent, sending, length: 0, sum }
     }
 
     async fn add(&mut self, mut bytes: Bytes) -> Result<()> {
@@ -48,28 +51,34 @@ impl PieceWriter {
         Ok(())
     }
 
-    /// Writes a full piece. That it is on disk is known when the row of the file is, which comes later in the log.
+    /// Sends a full piece, once the one before it is written.
     async fn send(&mut self) -> Result<()> {
-        let Some(shared) = &self.shared else { return Ok(()) };
-        let lease = shared.pool.lease().await?;
-        let session = lease.session();
-        let piece = self.piece.split();
-        let (generation, number) = (signed(self.id.generation), signed(self.id.number));
-        let data = &piece[..];
-        let parameters: [&(dyn ToSql + Sync); 4] = [&generation, &number, &self.written, &data];
-        lease.run(PAGE_TIME_MAX, send(session, &parameters)).await?;
-        self.written += 1;
+        self.wait().await?;
+        let Some(shared) = self.shared.clone() else { return Ok(()) };
+        let (id, n, piece) = (self.id, self.sent, self.piece.split().freeze());
+        let runtime = shared.database.runtime.clone();
+        self.sending = Some(runtime.spawn(async move { put(&shared, id, n, &piece).await }));
+        self.sent += 1;
         Ok(())
     }
 
+    /// Waits for the piece that is on its way.
+    async fn wait(&mut self) -> Result<()> {
+        let Some(sending) = &mut self.sending else { return Ok(()) };
+        let sent = sending.await;
+        self.sending = None;
+        sent.map_err(|error| Error::internal(StoreReason::Panicked, error))?
+    }
+
     async fn end(mut self) -> Result<BlockFile> {
+        self.wait().await?;
         let Some(shared) = self.shared.clone() else { return Err(lost()) };
         let file = BlockFile { id: self.id, length: self.length, crc64: self.sum.sum() };
         let last = (!self.piece.is_empty()).then_some(&self.piece[..]);
         let parameters: [&(dyn ToSql + Sync); 8] = [
             &signed(file.id.generation),
             &signed(file.id.number),
-            &self.written,
+            &self.sent,
             &last,
             &i64::from(self.owner.container),
             &&self.owner.route[..],
@@ -86,19 +95,27 @@ impl PieceWriter {
     }
 }
 
-/// Inserts a piece without waiting for the disk.
-async fn send(session: &Session, parameters: &[&(dyn ToSql + Sync)]) -> Result<(), Fault> {
-    let wanted = [Sql::Begin, Sql::NoWait, Sql::PutPiece, Sql::Commit];
-    let [begin, no_wait, put, commit] = session.prepared(wanted).await?;
-    let client = &session.client;
-    let (begun, no_wait) = (client.execute(&begin, &[]), client.execute(&no_wait, &[]));
-    let (put, commit) = (client.execute(&put, parameters), client.execute(&commit, &[]));
-    let (begun, no_wait, put, commit) = join4(begun, no_wait, put, commit).await;
-    begun?;
-    no_wait?;
-    put?;
-    commit?;
-    Ok(())
+/// Inserts a piece without waiting for the disk. That it is on disk is known when the row of the file is, which comes later
+/// in the log.
+async fn put(shared: &Shared, id: BlockId, n: i64, piece: &[u8]) -> Result<()> {
+    let lease = shared.pool.lease().await?;
+    let session = lease.session();
+    let (generation, number) = (signed(id.generation), signed(id.number));
+    let parameters: [&(dyn ToSql + Sync); 4] = [&generation, &number, &n, &piece];
+    let sent = async {
+        let wanted = [Sql::Begin, Sql::NoWait, Sql::PutPiece, Sql::Commit];
+        let [begin, no_wait, put, commit] = session.prepared(wanted).await?;
+        let client = &session.client;
+        let (begun, no_wait) = (client.execute(&begin, &[]), client.execute(&no_wait, &[]));
+        let (put, commit) = (client.execute(&put, &parameters), client.execute(&commit, &[]));
+        let (begun, no_wait, put, commit) = join4(begun, no_wait, put, commit).await;
+        // After an error in front of it, COMMIT rolls back, and does not say so.
+        for answer in [begun, no_wait, put, commit] {
+            answer?;
+        }
+        Ok::<(), Fault>(())
+    };
+    lease.run(PAGE_TIME_MAX, sent).await
 }
 
 /// After a crash of the server, pieces may be missing that were not on disk yet.
@@ -110,12 +127,16 @@ impl Drop for PieceWriter {
     /// Removes what was written of a file that is not finished. If that fails, it goes when the generation is swept.
     fn drop(&mut self) {
         let Some(shared) = self.shared.take() else { return };
-        if self.written == 0 {
+        if self.sent == 0 {
             return;
         }
+        let sending = self.sending.take();
         let id = [signed(self.id.generation), signed(self.id.number)];
         let runtime = shared.database.runtime.clone();
         runtime.spawn(async move {
+            if let Some(sending) = sending {
+                let _ = sending.await;
+            }
             let _ = shared.execute(Sql::RemoveFile, &[&id[0], &id[1]]).await;
         });
     }

@@ -23,6 +23,14 @@ async fn put(blocks: &PostgresBlocks, bytes: Bytes) -> lazuli_store::blocks::Blo
     writer.finish().await.unwrap()
 }
 
+async fn wait_for(is_so: impl Fn() -> bool) {
+    let begun = std::time::Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(20), "it does not happen");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+}
+
 #[tokio::test]
 async fn the_suite_of_blocks() {
     for (name, case) in CASES {
@@ -81,15 +89,15 @@ async fn pieces_of_a_file_that_was_never_finished_go() {
     let large = Bytes::from(vec![1; 3 * 1024 * 1024]);
     let mut writer = blocks.create(&owner()).await.unwrap();
     writer.write(large.clone()).await.unwrap();
-    assert_eq!(pieces(), "2", "the last one comes with the row of the file");
+    // The last one comes with the row of the file.
+    wait_for(|| pieces() == "2").await;
     drop(writer);
-    while pieces() != "0" {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+    wait_for(|| pieces() == "0").await;
     // A process that is killed cannot remove them.
     let mut writer = blocks.create(&owner()).await.unwrap();
     writer.write(large.clone()).await.unwrap();
     std::mem::forget(writer);
+    wait_for(|| pieces() == "2").await;
     let kept = put(&blocks, large).await;
     let next = open(&settings, "next").await;
     next.swept(blocks.generation()).await.unwrap();
@@ -105,7 +113,9 @@ async fn a_file_that_lost_a_piece_is_not_finished() {
     let mut writer = blocks.create(&owner()).await.unwrap();
     writer.write(Bytes::from(vec![1; 3 * 1024 * 1024])).await.unwrap();
     // As a crash of the server may do to what it has not written out yet.
-    server.psql(&settings.database, "DELETE FROM lazuli.pieces WHERE n = 1").unwrap();
+    let delete = "WITH gone AS (DELETE FROM lazuli.pieces WHERE n = 1 RETURNING 1) \
+                  SELECT count(*) FROM gone";
+    wait_for(|| server.psql(&settings.database, delete).unwrap() == "1").await;
     let refused = writer.finish().await.unwrap_err();
     assert_eq!(refused.code(), "block-file-lost");
     assert!(blocks.list(None, 9).await.unwrap().is_empty());

@@ -171,3 +171,29 @@ async fn a_caller_that_goes_away_leaves_the_connections_usable() {
     txn.commit(vec![Write::Put("a".into(), "last".into())]).await.unwrap();
     assert_eq!(store.get(b"a").await.unwrap().unwrap(), "last");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_statement_that_the_server_ends_is_an_error_and_its_connection_goes_on() {
+    let Some(mut settings) = place::settings() else { return };
+    settings.read_connections = 1;
+    let server = place::server().unwrap();
+    let store = Arc::new(PostgresStore::open(settings.clone()).await.unwrap());
+    assert_eq!(store.get(b"a").await.unwrap(), None);
+    let session = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() \
+                   AND query LIKE 'SELECT v FROM%'";
+    let before = server.psql(&settings.database, session).unwrap();
+    let database = settings.database.clone();
+    let locked = tokio::task::spawn_blocking(move || {
+        // As a statement that takes longer than it may: the server ends it with the same error.
+        let end = "BEGIN; LOCK TABLE lazuli.kv IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(0.5); \
+                   SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = \
+                   'lazuli' AND datname = current_database() AND wait_event_type = 'Lock'";
+        server.psql(&database, end).unwrap();
+    });
+    tokio::time::sleep(Duration::from_millis(250)).await;
+    let ended = store.get(b"a").await.unwrap_err();
+    assert_eq!(ended.code(), "database-statement-timeout");
+    locked.await.unwrap();
+    assert_eq!(store.get(b"a").await.unwrap(), None);
+    assert_eq!(server.psql(&settings.database, session).unwrap(), before, "the same session");
+}

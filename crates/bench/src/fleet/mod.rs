@@ -1,0 +1,158 @@
+//! A shard on PostgreSQL against PostgreSQL itself: lane commits and gets against prepared `pgbench`, scans and loads against
+//! the bare statement, two processes against one, blocks against the device. The sides take turns, so that other load on the
+//! machine affects both. Client and server share the machine.
+
+mod bare;
+mod ours;
+
+use std::fmt;
+
+use lazuli_postgres_server::Server;
+use lazuli_store::Result;
+
+use crate::figures::{failed, median, verdict};
+use bare::Bare;
+use ours::Ours;
+
+/// How long each turn takes, how many there are, and how many rows are there.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    pub turn_ms: u64,
+    pub rounds: usize,
+    pub rows: usize,
+}
+
+impl Size {
+    /// What the bounds are for.
+    pub const FULL: Self = Self { turn_ms: 2_000, rounds: 3, rows: 200_000 };
+    /// Enough to see that it runs.
+    pub const TINY: Self = Self { turn_ms: 100, rounds: 1, rows: 3_000 };
+}
+
+/// One figure: what each side did per second in each round.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub name: &'static str,
+    pub against: &'static str,
+    pub share_least: f64,
+    pub ours: Vec<f64>,
+    pub theirs: Vec<f64>,
+}
+
+impl Row {
+    fn new(name: &'static str, against: &'static str, share_least: f64) -> Self {
+        Self { name, against, share_least, ours: Vec::new(), theirs: Vec::new() }
+    }
+
+    /// The median over the rounds of ours divided by theirs.
+    pub fn share(&self) -> f64 {
+        median(self.ours.iter().zip(&self.theirs).map(|(ours, theirs)| ours / theirs))
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    pub rows: Vec<Row>,
+}
+
+impl Report {
+    pub fn is_met(&self) -> bool {
+        self.rows.iter().all(|row| row.share() >= row.share_least)
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let title = "per second, median";
+        writeln!(f, "{title:<28} {:>9} {:>9} {:>6} {:>6}", "ours", "theirs", "share", "least")?;
+        for row in &self.rows {
+            let [ours, theirs] = [&row.ours, &row.theirs].map(|it| median(it.iter().copied()));
+            let (share, least) = (row.share(), row.share_least);
+            let verdict = verdict(share >= least);
+            writeln!(
+                f,
+                "{:<28} {ours:>9.0} {theirs:>9.0} {share:>6.2} {least:>6.2} {verdict:<6} ({})",
+                row.name, row.against
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// None where PostgreSQL is not installed.
+pub async fn run(size: Size) -> Result<Option<Report>> {
+    let server = Server::start_with(&["shared_buffers='512MB'", "max_wal_size='4GB'"]);
+    let Some(server) = server.map_err(failed)? else { return Ok(None) };
+    let bare = Bare::new(&server, size).await?;
+    let ours = [Ours::new(&server, size).await?, Ours::new(&server, size).await?];
+    ours[0].fill().await?;
+    bare.analyze()?;
+    let mut report = Report::default();
+    commits(size, &bare, &ours, &mut report).await?;
+    reads(size, &bare, &ours[0], &mut report).await?;
+    writes(size, &bare, &ours[0], &mut report).await?;
+    Ok(Some(report))
+}
+
+async fn commits(size: Size, bare: &Bare<'_>, ours: &[Ours; 2], report: &mut Report) -> Result<()> {
+    let mut one = Row::new("commits, 1 lane", "pgbench -N, 1 client", 0.6);
+    let mut many = Row::new("commits, 16 lanes", "pgbench -N, 16 clients", 0.6);
+    let mut apart = Row::new("commits, 2 processes x 8", "one process, 16 lanes", 0.9);
+    let mut together = Row::new("commits, 2 on one partition", "one process", 0.8);
+    for _ in 0..size.rounds {
+        one.ours.push(ours[0].commits(0..1).await?);
+        one.theirs.push(bare.pgbench("-N", 1)?);
+        many.ours.push(ours[0].commits(0..16).await?);
+        many.theirs.push(bare.pgbench("-N", 16)?);
+        let (a, b) = tokio::join!(ours[0].commits(0..8), ours[1].commits(8..16));
+        apart.ours.push(a? + b?);
+        apart.theirs.push(ours[0].commits(0..16).await?);
+        let (a, b) = tokio::join!(ours[0].commits(0..1), ours[1].commits(0..1));
+        together.ours.push(a? + b?);
+        together.theirs.push(ours[0].commits(0..1).await?);
+    }
+    report.rows.extend([one, many, apart, together]);
+    Ok(())
+}
+
+async fn reads(size: Size, bare: &Bare<'_>, ours: &Ours, report: &mut Report) -> Result<()> {
+    let mut one = Row::new("guarded gets, 1 task", "pgbench -S, 1 client", 0.6);
+    let mut many = Row::new("guarded gets, 16 tasks", "pgbench -S, 16 clients", 0.6);
+    let mut scans = Row::new("rows scanned, 1,000 a page", "the bare query", 0.7);
+    for _ in 0..size.rounds {
+        one.ours.push(ours.gets(1).await?);
+        one.theirs.push(bare.pgbench("-S", 1)?);
+        many.ours.push(ours.gets(16).await?);
+        many.theirs.push(bare.pgbench("-S", 16)?);
+        scans.ours.push(ours.scans().await?);
+        scans.theirs.push(bare.scans().await?);
+    }
+    report.rows.extend([one, many, scans]);
+    Ok(())
+}
+
+async fn writes(size: Size, bare: &Bare<'_>, ours: &Ours, report: &mut Report) -> Result<()> {
+    let mut loads = Row::new("rows loaded", "bare COPY", 0.7);
+    let mut blocks = Row::new("MiB of blocks written", "the device, 8 MiB synced", 0.35);
+    for round in 0..size.rounds {
+        loads.ours.push(ours.loads(round).await?);
+        loads.theirs.push(bare.copies().await?);
+        blocks.ours.push(ours.blocks(size).await?);
+        blocks.theirs.push(bare.device(size)?);
+    }
+    report.rows.extend([loads, blocks]);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn it_runs() {
+        if let Some(report) = run(Size::TINY).await.unwrap() {
+            assert!(report.rows.iter().all(|row| row.share() > 0.0), "{report}");
+            assert_eq!(report.rows.len(), 9);
+        }
+    }
+}
