@@ -27,6 +27,8 @@ SLOW_BYTES_MIN = 10_000
 SHARD_LIFE_SECONDS = 8
 # How long all jobs may take to end once no new ones begin, and a shard to become empty.
 SETTLE_SECONDS_MAX = 120
+# The same in a fleet, where every death of a leader lets moves rest until another node may lead them.
+FLEET_SETTLE_SECONDS_MAX = 400
 POLL_SECONDS = 0.1
 
 
@@ -82,6 +84,7 @@ class Changes:
         self.admin = admin
         self.shard_at = shard_at
         self.fleet = settings["fleet"]
+        self.settle_seconds_max = FLEET_SETTLE_SECONDS_MAX if self.fleet else SETTLE_SECONDS_MAX
         self.signals = signals
         self.interval = settings["interval"]
         self.random = random.Random(f"{settings['seed']} changes")
@@ -115,7 +118,7 @@ class Changes:
         """Lets what goes on come to its end, and begins nothing new."""
         self.stop.set()
         for thread in self.threads:
-            thread.join(SETTLE_SECONDS_MAX)
+            thread.join(self.settle_seconds_max)
 
     def goes_on(self):
         return not self.stop.is_set() and not self.signals.broken.is_set()
@@ -292,7 +295,7 @@ class Changes:
 
     def until_done(self, kind, change, counted=True):
         """Tries again whatever a kill has interrupted."""
-        until = time.monotonic() + SETTLE_SECONDS_MAX
+        until = time.monotonic() + self.settle_seconds_max
         while not self.signals.broken.is_set():
             try:
                 answer = change()
@@ -305,7 +308,7 @@ class Changes:
             except Away:
                 self.signals.up.wait(1)
             if time.monotonic() > until:
-                raise Violation(f"{kind} was not done within {SETTLE_SECONDS_MAX} s")
+                raise Violation(f"{kind} was not done within {self.settle_seconds_max} s")
             time.sleep(POLL_SECONDS)
         return None
 
@@ -341,7 +344,7 @@ class Changes:
 
     def settle(self):
         """Waits until no job is under way and no operation is half done."""
-        until = time.monotonic() + SETTLE_SECONDS_MAX
+        until = time.monotonic() + self.settle_seconds_max
         while True:
             jobs = [job for job in self.admin.get("jobs")["jobs"] if "ended_ms" not in job]
             status = self.admin.get("status")

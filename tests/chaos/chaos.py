@@ -29,7 +29,7 @@ LOADS = {"tables": tables_load.Load, "blobs": blobs_load.Load, "queues": queues_
 # The server lives this long between two kills.
 LIFE_SECONDS = (2.0, 6.0)
 # The same between two troubles of a fleet: who is in doubt about a write waits before it looks.
-FLEET_LIFE_SECONDS = (5.0, 10.0)
+FLEET_LIFE_SECONDS = (6.0, 16.0)
 # Between two changes of the map.
 CHANGE_SECONDS_WITH_KILLS = 0.5
 CHANGE_SECONDS_WITHOUT_KILLS = 0.3

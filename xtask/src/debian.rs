@@ -7,16 +7,7 @@ use crate::{Failure, Result, process};
 /// Whether a program can be run, after trying to install the package of the same name. Where it cannot, the step says that
 /// it was skipped; in CI, which `.ci/run` says by the variable `CI`, nothing may be skipped.
 pub(crate) fn has(program: &str, version: &str) -> Result<bool> {
-    has_package(program, || process::succeeds(Command::new(program).arg(version)))
-}
-
-/// The same for PostgreSQL's server, which Debian does not put among the programs of everybody.
-pub(crate) fn has_postgres() -> Result<bool> {
-    let find = "ls /usr/lib/postgresql/*/bin/initdb || command -v initdb";
-    has_package("postgresql", || process::succeeds(Command::new("sh").args(["-c", find])))
-}
-
-fn has_package(program: &str, is_there: impl Fn() -> bool) -> Result<bool> {
+    let is_there = || process::succeeds(Command::new(program).arg(version));
     if is_there() {
         return Ok(true);
     }

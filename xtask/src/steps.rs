@@ -78,10 +78,10 @@ const STEPS: &[Step] = &[
     step("crash-documents", "documents", 30, "kill -9 loses no item, tears no batch, and index and change feeds agree with the items", || crash::rounds("documents", CRASH_ROUNDS)),
     step("chaos", "", 75, "splits, merges, moves and kill -9 lose, double and tear nothing of the SDKs' load", || chaos::go_on_for(CHAOS_SECONDS, Target::Alone, Fate::Killed, None)),
     step("chaos-unharmed", "", 85, "SDK clients need no retry while partitions are split, merged and moved", || chaos::go_on_for(CHAOS_SECONDS, Target::Alone, Fate::Unharmed, None)),
-    step("fleet-tables", "", 60, "the official Python SDK works on Tables of a fleet, every request on another node", || conformance::judge("tables", Sdk::Python, "fleet")),
-    step("fleet-queues", "", 45, "the same of Queues", || conformance::judge("queues", Sdk::Python, "fleet")),
-    step("fleet-blobs", "", 75, "the same of Blobs", || conformance::judge("blobs", Sdk::Python, "fleet")),
-    step("fleet-chaos", "", 120, "killed and stopped nodes and cut connections lose, double and tear nothing of a fleet", || chaos::go_on_for(CHAOS_SECONDS, Target::Fleet, Fate::Killed, None)),
+    step("fleet-tables", "", 45, "the official Python SDK works on Tables of a fleet, every request on another node", || conformance::judge("tables", Sdk::Python, "fleet")),
+    step("fleet-queues", "", 35, "the same of Queues", || conformance::judge("queues", Sdk::Python, "fleet")),
+    step("fleet-blobs", "", 60, "the same of Blobs", || conformance::judge("blobs", Sdk::Python, "fleet")),
+    step("fleet-chaos", "", 100, "killed and stopped nodes and cut connections lose, double and tear nothing of a fleet", || chaos::go_on_for(CHAOS_SECONDS, Target::Fleet, Fate::Killed, None)),
     step("object-store", "blobs", 45, "the Azure client of the object_store crate works on Blobs", programs::object_store),
     step("rclone", "blobs", 40, "rclone brings a tree of 5,000 files to Blobs and back", programs::rclone),
     step("azure-storage", "", 30, "the JavaScript SDK before today's works on Tables, Queues and Blobs", azure_storage::run),
@@ -226,11 +226,14 @@ mod tests {
     /// The fronts that are planned, and what each may take: its compilation, its SDKs on both targets, its kills.
     const FRONTS_TO_COME: u64 = 7;
     const FRONT_SECONDS: u64 = 110;
+    /// What everything on PostgreSQL may take beside.
+    const FLEET_SECONDS: u64 = 6 * 60;
 
     #[test]
     fn the_budgets_leave_room_for_the_fronts_to_come() {
         let sum: u64 = STEPS.iter().map(|step| step.budget).sum();
-        assert!(sum + FRONTS_TO_COME * FRONT_SECONDS <= 45 * 60, "{sum} s today");
+        let most = 45 * 60 + FLEET_SECONDS;
+        assert!(sum + FRONTS_TO_COME * FRONT_SECONDS <= most, "{sum} s today");
         assert!(STEPS.iter().filter(|step| step.front == "blobs").count() > 3);
     }
 
