@@ -12,7 +12,7 @@ mod sort_key;
 #[cfg(test)]
 mod tests;
 
-use lazuli_value::{Object, Value, equal};
+use lazuli_value::{Object, Value, equal_in_kind};
 
 pub(crate) use aggregate::{Group, group_key};
 pub use constant_set::ConstantSet;
@@ -164,12 +164,12 @@ fn is_in<'v>(
     let mut is_undefined = false;
     for item in list {
         match evaluate(item, frame, context)? {
-            Some(item) if item.as_ref().kind() == inside.as_ref().kind() => {
-                if equal(inside.as_ref(), item.as_ref()) {
-                    return Ok(Some(truth(true)));
-                }
-            }
-            _ => is_undefined = true,
+            Some(item) => match equal_in_kind(inside.as_ref(), item.as_ref()) {
+                Some(true) => return Ok(Some(truth(true))),
+                Some(false) => {}
+                None => is_undefined = true,
+            },
+            None => is_undefined = true,
         }
     }
     Ok(if is_undefined { None } else { Some(truth(false)) })

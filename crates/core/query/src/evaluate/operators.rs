@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use lazuli_value::{Kind, Number, Value, ValueRef, compare, equal};
+use lazuli_value::{Kind, Number, Value, ValueRef, compare_in_kind, equal_in_kind};
 
 use super::Datum;
 use crate::syntax::{BinaryOp, UnaryOp};
@@ -40,14 +40,13 @@ pub(super) fn binary(operator: BinaryOp, one: ValueRef<'_>, two: ValueRef<'_>) -
 
 /// Equality is defined between values of one kind.
 fn equality(one: ValueRef<'_>, two: ValueRef<'_>) -> Option<bool> {
-    (one.kind() == two.kind()).then(|| equal(one, two))
+    equal_in_kind(one, two)
 }
 
 /// An order is defined between values of one kind that are neither arrays nor objects.
 pub(super) fn relation(one: ValueRef<'_>, two: ValueRef<'_>) -> Option<Ordering> {
-    let kind = one.kind();
-    let is_ordered = kind == two.kind() && !matches!(kind, Kind::Array | Kind::Object);
-    is_ordered.then(|| compare(one, two))
+    let order = compare_in_kind(one, two)?;
+    (!matches!(one.kind(), Kind::Array | Kind::Object)).then_some(order)
 }
 
 /// `value >= low AND value <= high`: one that is false decides, even if the other is undefined.

@@ -367,3 +367,18 @@ fn a_query_in_from_that_does_not_fit_is_refused() {
     let refused = refused.or_else(|| execution.finish(true).err()).expect("it is too large");
     assert_eq!(refused.kind, crate::ErrorKind::TooLarge);
 }
+
+#[test]
+fn a_row_may_be_deeper_than_the_document_in_it() {
+    let deep = format!("{{\"id\":{}1{}}}", "[".repeat(127), "]".repeat(127));
+    let item = encode_json(deep.as_bytes()).unwrap();
+    let text = "SELECT DISTINCT VALUE {a: {b: [c, c.id]}} FROM c";
+    let query = Query::parse(text).unwrap();
+    let checked = Arc::new(query.check(&Parameters::new()).unwrap());
+    let options = PageOptions::default();
+    let mut execution =
+        Execution::new(checked, 0, Context::new(0, 0), options, false, None).unwrap();
+    execution.push(&[1], View::parse(&item).unwrap()).unwrap();
+    let rows = execution.finish(true).unwrap().rows;
+    assert!(View::parse(&rows[0]).unwrap().to_json().contains(&deep));
+}
