@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use lazuli_value::{Kind, Number, Value, ValueRef, compare_in_kind, equal_in_kind};
 
 use super::Datum;
+use crate::functions::limits::TEXT_BYTES_MAX;
 use crate::syntax::{BinaryOp, UnaryOp};
 
 pub(super) fn unary(operator: UnaryOp, value: ValueRef<'_>) -> Option<Value> {
@@ -29,7 +30,8 @@ pub(super) fn binary(operator: BinaryOp, one: ValueRef<'_>, two: ValueRef<'_>) -
         BinaryOp::GreaterOrEqual => relation(one, two).map(|it| Value::Bool(it.is_ge())),
         BinaryOp::Concatenate => {
             let (one, two) = (one.as_str()?, two.as_str()?);
-            Some([one, two].concat().into())
+            // As of functions that make texts, a result that would be too long is undefined.
+            (one.len() + two.len() <= TEXT_BYTES_MAX).then(|| [one, two].concat().into())
         }
         arithmetic => {
             let (one, two) = (one.as_number()?, two.as_number()?);

@@ -382,3 +382,28 @@ fn a_row_may_be_deeper_than_the_document_in_it() {
     let rows = execution.finish(true).unwrap().rows;
     assert!(View::parse(&rows[0]).unwrap().to_json().contains(&deep));
 }
+
+#[test]
+fn a_text_that_names_a_large_item_often_is_refused() {
+    let item = encode_json(format!("{{\"t\":[\"{}\"]}}", "x".repeat(1 << 20)).as_bytes()).unwrap();
+    let many = vec!["c.t"; 1000].join(", ");
+    let named: Vec<String> = (0..1000).map(|n| format!("c.t AS t{n}")).collect();
+    let doubled = (0..20).fold("SELECT VALUE c.t FROM c".to_owned(), |inner, _| {
+        format!("SELECT VALUE ARRAY_CONCAT(s, s) FROM ({inner}) AS s")
+    });
+    let texts = [
+        format!("SELECT VALUE [{many}] FROM c"),
+        format!("SELECT {} FROM c", named.join(", ")),
+        format!("SELECT VALUE ARRAY_CONCAT({many}) FROM c"),
+        doubled,
+    ];
+    for text in texts {
+        let query = Query::parse(&text).unwrap();
+        let checked = Arc::new(query.check(&Parameters::new()).unwrap());
+        let options = PageOptions::default();
+        let mut execution =
+            Execution::new(checked, 0, Context::new(0, 0), options, false, None).unwrap();
+        let refused = execution.push(&[1], View::parse(&item).unwrap()).expect_err("too large");
+        assert_eq!(refused.kind, crate::ErrorKind::TooLarge);
+    }
+}
