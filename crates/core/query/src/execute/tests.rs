@@ -407,3 +407,26 @@ fn a_text_that_names_a_large_item_often_is_refused() {
         assert_eq!(refused.kind, crate::ErrorKind::TooLarge);
     }
 }
+
+#[test]
+fn large_values_of_aggregates_count_and_those_of_dropped_groups_do_not() {
+    let text = "x".repeat(1 << 20);
+    let run = |text_of_query: &str, rows: usize| {
+        let query = Query::parse(text_of_query).unwrap();
+        let checked = Arc::new(query.check(&Parameters::new()).unwrap());
+        let options = PageOptions::of_rows(rows);
+        let mut execution =
+            Execution::new(checked, 0, Context::new(0, 0), options, false, None).unwrap();
+        for place in (0..100_u8).rev() {
+            let item = format!("{{\"k\":{place},\"t\":\"{text}\"}}");
+            let item = encode_json(item.as_bytes()).unwrap();
+            execution.push(&[place], View::parse(&item).unwrap())?;
+        }
+        execution.finish(true).map(|page| page.rows.len())
+    };
+    let groups = "SELECT c.k, MAX(c.t) AS t FROM c GROUP BY c.k";
+    let refused = run(groups, 1000).expect_err("a hundred large values");
+    assert_eq!(refused.kind, crate::ErrorKind::TooLarge);
+    assert_eq!(run(groups, 3), Ok(3));
+    assert_eq!(run("SELECT VALUE MAX(c.t) FROM c", 3), Ok(1));
+}
