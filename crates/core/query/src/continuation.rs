@@ -71,6 +71,11 @@ impl Continuation {
         out
     }
 
+    /// Whether the item at this place was done with before: it is not to be pushed again.
+    pub fn is_behind(&self, place: &[u8]) -> bool {
+        self.position.is_behind(place)
+    }
+
     /// Reads what [`encode`](Self::encode) wrote.
     pub fn decode(bytes: &[u8]) -> Result<Self, QueryError> {
         read(bytes).ok_or_else(|| {

@@ -54,6 +54,8 @@ impl Total {
 pub(crate) struct Group {
     keys: Vec<Option<Value>>,
     states: Vec<State>,
+    /// Bytes of the query's memory that its aggregates hold.
+    held: usize,
 }
 
 /// The keys of a row's group, as bytes that are equal for equal keys and sort by them.
@@ -82,18 +84,23 @@ impl Group {
             keys.push(evaluate(expression, frame, context)?.map(Datum::into_value));
         }
         let states = grouping.aggregates.iter().map(|it| State::new(it.kind)).collect();
-        Ok(Self { keys, states })
+        Ok(Self { keys, states, held: 0 })
     }
 
     /// The group of no rows at all, for aggregates without keys.
     pub(crate) fn empty(grouping: &Grouping) -> Self {
         let states = grouping.aggregates.iter().map(|it| State::new(it.kind)).collect();
-        Self { keys: Vec::new(), states }
+        Self { keys: Vec::new(), states, held: 0 }
     }
 
     pub(crate) fn bytes(&self) -> usize {
         let keys = self.keys.iter().flatten().map(|key| value_bytes(key.into()));
         keys.sum::<usize>() + 64 * (1 + self.states.len())
+    }
+
+    /// Gives the memory back that its aggregates hold, because the group is dropped.
+    pub(crate) fn release(self, context: &Context) {
+        context.release(self.held);
     }
 
     pub(crate) fn add(
@@ -104,7 +111,7 @@ impl Group {
     ) -> Result<(), QueryError> {
         for (state, aggregate) in self.states.iter_mut().zip(&grouping.aggregates) {
             if let Some(value) = evaluate(&aggregate.argument, frame, context)? {
-                state.add(aggregate.kind, value.as_ref(), context)?;
+                self.held = state.add(aggregate.kind, value.as_ref(), self.held, context)?;
             }
         }
         Ok(())
@@ -143,12 +150,18 @@ impl State {
         }
     }
 
+    /// Adds a value. Takes and gives how many bytes of the query's memory the group holds.
     fn add(
         &mut self,
         kind: AggregateKind,
         value: ValueRef<'_>,
+        held: usize,
         context: &Context,
-    ) -> Result<(), QueryError> {
+    ) -> Result<usize, QueryError> {
+        let hold = || {
+            let bytes = value_bytes(value);
+            context.hold(bytes).map(|()| held + bytes)
+        };
         match self {
             Self::Count(count) => {
                 let counts = kind == AggregateKind::Count || value.as_bool() == Some(true);
@@ -161,28 +174,32 @@ impl State {
             Self::Extreme { best, is_poisoned } => {
                 if matches!(value.kind(), Kind::Array | Kind::Object) {
                     *is_poisoned = true;
-                    return Ok(());
+                    return Ok(held);
                 }
                 let is_better = best.as_ref().is_none_or(|best| {
                     let order = compare(value, best.into());
                     if kind == AggregateKind::Max { order.is_gt() } else { order.is_lt() }
                 });
                 if is_better {
-                    *best = Some(value.to_value());
+                    let held = hold()?;
+                    let former = best.replace(value.to_value());
+                    let bytes = former.map_or(0, |former| value_bytes((&former).into()));
+                    context.release(bytes);
+                    return Ok(held - bytes);
                 }
             }
             Self::List(values) => {
-                context.hold(value_bytes(value))?;
                 values.push(value.to_value());
+                return hold();
             }
             Self::Set { seen, values } => {
                 if seen.insert(canonical_hash(value)) {
-                    context.hold(value_bytes(value))?;
                     values.push(value.to_value());
+                    return hold();
                 }
             }
         }
-        Ok(())
+        Ok(held)
     }
 
     fn finish(self, kind: AggregateKind) -> Option<Value> {

@@ -244,7 +244,7 @@ fn push_row(
     }
     let Some(row) = encoded(&level.output, row, context)? else { return Ok(()) };
     let bytes = row.len();
-    top.insert(key, row, bytes)
+    top.insert(key, row, bytes).map(drop)
 }
 
 fn append_place(place: &[u8], row_of_item: u32, is_descending: bool, key: &mut Vec<u8>) {
@@ -269,7 +269,7 @@ fn insert_once(top: &mut Top<Vec<u8>>, key: Vec<u8>, row: Vec<u8>) -> Result<(),
         return Ok(());
     }
     let bytes = row.len();
-    top.insert(key, row, bytes)
+    top.insert(key, row, bytes).map(drop)
 }
 
 fn push_to_group(
@@ -288,5 +288,6 @@ fn push_to_group(
     let mut group = Group::new(grouping, row, context)?;
     group.add(grouping, row, context)?;
     let bytes = group.bytes();
-    top.insert(key, group, bytes)
+    top.insert(key, group, bytes)?.into_iter().for_each(|group| group.release(context));
+    Ok(())
 }

@@ -367,3 +367,66 @@ fn a_query_in_from_that_does_not_fit_is_refused() {
     let refused = refused.or_else(|| execution.finish(true).err()).expect("it is too large");
     assert_eq!(refused.kind, crate::ErrorKind::TooLarge);
 }
+
+#[test]
+fn a_row_may_be_deeper_than_the_document_in_it() {
+    let deep = format!("{{\"id\":{}1{}}}", "[".repeat(127), "]".repeat(127));
+    let item = encode_json(deep.as_bytes()).unwrap();
+    let text = "SELECT DISTINCT VALUE {a: {b: [c, c.id]}} FROM c";
+    let query = Query::parse(text).unwrap();
+    let checked = Arc::new(query.check(&Parameters::new()).unwrap());
+    let options = PageOptions::default();
+    let mut execution =
+        Execution::new(checked, 0, Context::new(0, 0), options, false, None).unwrap();
+    execution.push(&[1], View::parse(&item).unwrap()).unwrap();
+    let rows = execution.finish(true).unwrap().rows;
+    assert!(View::parse(&rows[0]).unwrap().to_json().contains(&deep));
+}
+
+#[test]
+fn a_text_that_names_a_large_item_often_is_refused() {
+    let item = encode_json(format!("{{\"t\":[\"{}\"]}}", "x".repeat(1 << 20)).as_bytes()).unwrap();
+    let many = vec!["c.t"; 1000].join(", ");
+    let named: Vec<String> = (0..1000).map(|n| format!("c.t AS t{n}")).collect();
+    let doubled = (0..20).fold("SELECT VALUE c.t FROM c".to_owned(), |inner, _| {
+        format!("SELECT VALUE ARRAY_CONCAT(s, s) FROM ({inner}) AS s")
+    });
+    let texts = [
+        format!("SELECT VALUE [{many}] FROM c"),
+        format!("SELECT {} FROM c", named.join(", ")),
+        format!("SELECT VALUE ARRAY_CONCAT({many}) FROM c"),
+        doubled,
+    ];
+    for text in texts {
+        let query = Query::parse(&text).unwrap();
+        let checked = Arc::new(query.check(&Parameters::new()).unwrap());
+        let options = PageOptions::default();
+        let mut execution =
+            Execution::new(checked, 0, Context::new(0, 0), options, false, None).unwrap();
+        let refused = execution.push(&[1], View::parse(&item).unwrap()).expect_err("too large");
+        assert_eq!(refused.kind, crate::ErrorKind::TooLarge);
+    }
+}
+
+#[test]
+fn large_values_of_aggregates_count_and_those_of_dropped_groups_do_not() {
+    let text = "x".repeat(1 << 20);
+    let run = |text_of_query: &str, rows: usize| {
+        let query = Query::parse(text_of_query).unwrap();
+        let checked = Arc::new(query.check(&Parameters::new()).unwrap());
+        let options = PageOptions::of_rows(rows);
+        let mut execution =
+            Execution::new(checked, 0, Context::new(0, 0), options, false, None).unwrap();
+        for place in (0..100_u8).rev() {
+            let item = format!("{{\"k\":{place},\"t\":\"{text}\"}}");
+            let item = encode_json(item.as_bytes()).unwrap();
+            execution.push(&[place], View::parse(&item).unwrap())?;
+        }
+        execution.finish(true).map(|page| page.rows.len())
+    };
+    let groups = "SELECT c.k, MAX(c.t) AS t FROM c GROUP BY c.k";
+    let refused = run(groups, 1000).expect_err("a hundred large values");
+    assert_eq!(refused.kind, crate::ErrorKind::TooLarge);
+    assert_eq!(run(groups, 3), Ok(3));
+    assert_eq!(run("SELECT VALUE MAX(c.t) FROM c", 3), Ok(1));
+}

@@ -55,20 +55,22 @@ impl<T> Top<T> {
         self.entries.get_mut(key).map(|(entry, _)| entry)
     }
 
-    /// Adds an entry that is wanted and not there yet.
+    /// Adds an entry that is wanted and not there yet, and gives those that are dropped for it.
     pub(super) fn insert(
         &mut self,
         key: Vec<u8>,
         entry: T,
         bytes: usize,
-    ) -> Result<(), QueryError> {
+    ) -> Result<Vec<T>, QueryError> {
         let bytes = bytes + key.len();
         self.bytes += bytes;
         if let Some((_, replaced)) = self.entries.insert(key, (entry, bytes)) {
             self.bytes -= replaced;
         }
+        let mut dropped = Vec::new();
         while self.is_over() {
-            let Some((key, (_, bytes))) = self.entries.pop_last() else { break };
+            let Some((key, (entry, bytes))) = self.entries.pop_last() else { break };
+            dropped.push(entry);
             self.bytes -= bytes;
             self.ceiling = Some(key);
             self.has_dropped = true;
@@ -78,7 +80,7 @@ impl<T> Top<T> {
             let message = format!("The query needs more memory than its limit of {limit} MB.");
             return Err(QueryError::too_large(message));
         }
-        Ok(())
+        Ok(dropped)
     }
 
     fn is_over(&self) -> bool {
