@@ -1,7 +1,7 @@
-//! Entries of indexes as transactions keep and find them.
+//! Entries of indexes as transactions keep and find them, and items as data models with indexes need them.
 
-use lazuli_shardmap::ContainerId;
 use lazuli_shardmap::layout::Space;
+use lazuli_shardmap::{ContainerId, PartitionId};
 use lazuli_store::{Direction, KeyRange, PageLimit, Result};
 
 use crate::derived;
@@ -9,6 +9,17 @@ use crate::item::{Item, ItemKey, keys_of};
 use crate::tx::Tx;
 
 impl Tx<'_> {
+    /// The item, even if it has expired and is only not swept away yet. What [`Self::replace`] and [`Self::remove`] need.
+    pub async fn get_raw(&self, key: &ItemKey) -> Result<Option<Item>> {
+        self.claim_of(key)?;
+        self.raw(key).await
+    }
+
+    /// The partition that an item is in.
+    pub fn partition_of(&self, key: &ItemKey) -> Result<PartitionId> {
+        Ok(self.claims[self.claim_of(key)?].held.partition)
+    }
+
     /// How many entries of indexes this transaction has written or deleted so far.
     pub fn entries_written(&self) -> u64 {
         self.entries_written

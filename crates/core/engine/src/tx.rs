@@ -4,9 +4,9 @@ use std::future::Future;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes};
+use lazuli_shardmap::ContainerId;
 use lazuli_shardmap::layout::{self, Space};
 use lazuli_shardmap::local::Held;
-use lazuli_shardmap::{ContainerId, PartitionId};
 use lazuli_store::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result, Write, after_key};
 
@@ -152,17 +152,6 @@ impl<'a> Tx<'a> {
         Ok(item.filter(|item| !item.is_expired(self.now_ms())))
     }
 
-    /// The item, even if it has expired and is only not swept away yet. What [`Self::replace`] and [`Self::remove`] need.
-    pub async fn get_raw(&self, key: &ItemKey) -> Result<Option<Item>> {
-        self.claim_of(key)?;
-        self.raw(key).await
-    }
-
-    /// The partition that an item is in.
-    pub fn partition_of(&self, key: &ItemKey) -> Result<PartitionId> {
-        Ok(self.claims[self.claim_of(key)?].held.partition)
-    }
-
     /// The item, if it meets the condition; otherwise the error that says how it does not.
     pub async fn check(&self, key: &ItemKey, condition: Condition) -> Result<Option<Item>> {
         let found = self.get(key).await?;
@@ -295,7 +284,7 @@ impl<'a> Tx<'a> {
         crate::reference::value_of(self.base.get(&key).await?)
     }
 
-    async fn raw(&self, key: &ItemKey) -> Result<Option<Item>> {
+    pub(crate) async fn raw(&self, key: &ItemKey) -> Result<Option<Item>> {
         let found = match self.overlay.written(key.bytes()) {
             Some(change) => change.clone(),
             None if self.absent.contains(key.bytes()) => None,

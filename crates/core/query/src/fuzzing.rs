@@ -117,6 +117,7 @@ mod tests {
                 include_bytes!("../../../../fuzz/seeds/query_text/clauses"),
                 include_bytes!("../../../../fuzz/seeds/query_text/expressions"),
                 include_bytes!("../../../../fuzz/seeds/query_text/groups"),
+                include_bytes!("../../../../fuzz/seeds/query_text/member_of_number"),
                 include_bytes!("../../../../fuzz/seeds/query_text/rewritten"),
                 include_bytes!("../../../../fuzz/seeds/query_text/subqueries"),
             ],

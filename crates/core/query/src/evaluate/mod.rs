@@ -9,6 +9,8 @@ mod like;
 mod operators;
 mod rows;
 mod sort_key;
+#[cfg(test)]
+mod tests;
 
 use lazuli_value::{Object, Value, equal};
 

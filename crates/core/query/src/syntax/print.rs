@@ -121,10 +121,13 @@ impl Display for Expr {
             ExprKind::Literal(Some(value)) => f.write_str(&value.to_json()),
             ExprKind::Parameter(name) | ExprKind::Name(name) => f.write_str(name),
             ExprKind::Property(inside, name) => {
-                write!(f, "{inside}")?;
+                base(f, inside)?;
                 member(f, name)
             }
-            ExprKind::Index(inside, index) => write!(f, "{inside}[{index}]"),
+            ExprKind::Index(inside, index) => {
+                base(f, inside)?;
+                write!(f, "[{index}]")
+            }
             ExprKind::Array(elements) => {
                 f.write_char('[')?;
                 separated(f, elements, |f, element| write!(f, "{element}"))?;
@@ -158,6 +161,14 @@ impl Display for Expr {
                 f.write_char(')')
             }
         }
+    }
+}
+
+/// What a property is taken of. A point behind a number would be read as part of it.
+fn base(f: &mut fmt::Formatter<'_>, inside: &Expr) -> fmt::Result {
+    match inside.kind {
+        ExprKind::Literal(_) => write!(f, "({inside})"),
+        _ => write!(f, "{inside}"),
     }
 }
 

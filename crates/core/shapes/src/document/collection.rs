@@ -10,11 +10,12 @@ use lazuli_engine::{
 use lazuli_value::Value;
 
 use super::definition::{DEFINITION, Definition, NewDefinition};
-use super::directory::{Create, Resource, TakeNumber};
+use super::directory::{Create, TakeNumber};
 use super::item::damaged;
 use super::items::Scope;
 use super::key::{PartitionKey, schema};
 use super::reason::DocumentReason;
+use super::resource::Resource;
 use super::rid::{ResourceKind, Rid};
 use super::{Documents, SCHEMA};
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use lazuli_engine::changes::{ItemChange, ItemOperation};
-use lazuli_engine::{Error, Item, ItemKey, KeyRange, Lsn, PageLimit, Result};
+use lazuli_engine::{Error, Item, ItemKey, KeyRange, Lsn, PageLimit, Result, Space};
 
 use super::Documents;
 use super::collection::Collection;
@@ -298,8 +298,9 @@ impl Reader<'_> {
         let page = engine.changes(id, &rest.start, place, limit).await?;
         let routes = rest.intersect(&page.routes);
         let mut latest: BTreeMap<Bytes, Lsn> = BTreeMap::new();
-        let inside: Vec<ItemChange> =
-            page.changes.into_iter().filter(|it| routes.contains(it.key.route())).collect();
+        let is_inside =
+            |it: &ItemChange| it.key.space() == Space::ITEMS && routes.contains(it.key.route());
+        let inside: Vec<ItemChange> = page.changes.into_iter().filter(is_inside).collect();
         for change in &inside {
             latest.insert(change.key.bytes().clone(), change.lsn);
         }

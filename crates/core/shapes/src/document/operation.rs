@@ -65,11 +65,11 @@ impl Operation {
     }
 
     pub fn create(body: Body) -> Self {
-        Self::new(&body.id().to_owned(), Action::Create(body))
+        Self { id: body.id().to_owned(), etag: Etag::Any, action: Action::Create(body) }
     }
 
     pub fn upsert(body: Body) -> Self {
-        Self::new(&body.id().to_owned(), Action::Upsert(body))
+        Self { id: body.id().to_owned(), etag: Etag::Any, action: Action::Upsert(body) }
     }
 
     pub fn replace(id: &str, body: Body) -> Self {

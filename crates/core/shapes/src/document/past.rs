@@ -43,7 +43,10 @@ pub(super) async fn keep(
     });
     payload.put_slice(&old.payload);
     let expires_ms = tx.now_ms().saturating_add(kept_s.saturating_mul(1_000));
-    tx.put_until(&row_key(key, old.version), payload.freeze(), Some(expires_ms)).await
+    let row = row_key(key, old.version);
+    tx.put_until(&row, payload.freeze(), Some(expires_ms)).await?;
+    // Nobody follows the changes of these rows.
+    tx.forget_change(&row, tx.lsn())
 }
 
 /// What came after a version, and the item as it was stored.
@@ -110,7 +113,7 @@ impl Expirer for PastExpirer {
             if successor == Successor::Delete {
                 tx.forget_change(&document, next)?;
             }
-            Ok(())
+            tx.forget_change(key, tx.lsn())
         })
     }
 }

@@ -150,7 +150,8 @@ impl Documents {
             routes = routes.intersect(&collection.routes_of(&key)?);
         }
         let is_shardlet = is_one_shardlet(&plan, scope, collection);
-        let is_narrow = is_shardlet && !super::spans::is_equality(&plan.access);
+        let is_narrow = is_shardlet
+            && (!super::spans::is_equality(&plan.access) || is_by_key(&plan.access, collection));
         let is_mixed = !streams
             && plan.order == Order::Merged
             && self.has_containers(collection, &plan.access).await?;
@@ -180,6 +181,13 @@ fn fixed_key(plan: &Plan, collection: &Collection) -> Option<PartitionKey> {
         Some(value) => PartitionKey::from_values(std::slice::from_ref(value)).ok()?.0.pop(),
     };
     plan.partition_key.iter().map(component).collect::<Option<_>>().map(PartitionKey)
+}
+
+/// Whether an access looks for the values of the partition key itself, which all items of a shardlet have.
+fn is_by_key(access: &Access, collection: &Collection) -> bool {
+    let Access::Index(scan) = access else { return false };
+    let steps = super::spans::steps_of(&scan.path);
+    collection.definition.key_paths.iter().any(|path| path.steps() == steps)
 }
 
 fn is_one_shardlet(plan: &Plan, scope: &Scope, collection: &Collection) -> bool {

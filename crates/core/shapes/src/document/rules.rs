@@ -1,6 +1,6 @@
 //! The definitions of containers, read once and kept while they are in use, and what the engine learns from them.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -18,7 +18,7 @@ const KEPT_MAX: usize = 10_000;
 /// Definitions by container, each for one version of it.
 #[derive(Default)]
 pub struct DocumentRules {
-    kept: Mutex<HashMap<ContainerId, Kept>>,
+    kept: Mutex<BTreeMap<ContainerId, Kept>>,
 }
 
 struct Kept {
