@@ -23,13 +23,32 @@ pub struct Continuation {
 pub enum Position {
     /// The query streams: it goes on behind an item of the source.
     Item {
-        /// The item's place in the order of the source, as it was pushed.
+        /// The item's place in the order of the source, as it was pushed; empty if the page ended before the first.
         place: Vec<u8>,
         /// If the item has rows left, it is pushed again, and so many of its rows were given.
         rows: Option<u64>,
     },
     /// The query sorts or groups: all items are pushed again, and rows up to this sort key are left out.
     Key(Vec<u8>),
+}
+
+impl Position {
+    /// Before the first item. Places of items are not empty.
+    pub(crate) const START: Self = Self::Item { place: Vec::new(), rows: None };
+
+    /// Whether the item at this place was done with before: it is not to be pushed again. Places are compared as bytes.
+    pub fn is_behind(&self, place: &[u8]) -> bool {
+        match self {
+            Self::Item { place: last, rows: None } => !last.is_empty() && place <= last.as_slice(),
+            Self::Item { place: last, rows: Some(_) } => place < last.as_slice(),
+            Self::Key(_) => false,
+        }
+    }
+
+    /// Whether an item has rows left.
+    pub(crate) fn is_inside(&self) -> bool {
+        matches!(self, Self::Item { rows: Some(_), .. })
+    }
 }
 
 impl Continuation {
@@ -50,15 +69,6 @@ impl Continuation {
             }
         }
         out
-    }
-
-    /// Whether the item at this place was done with before: it is not to be pushed again. Places are compared as bytes.
-    pub fn is_behind(&self, place: &[u8]) -> bool {
-        match &self.position {
-            Position::Item { place: last, rows: None } => place <= last.as_slice(),
-            Position::Item { place: last, rows: Some(_) } => place < last.as_slice(),
-            Position::Key(_) => false,
-        }
     }
 
     /// Reads what [`encode`](Self::encode) wrote.

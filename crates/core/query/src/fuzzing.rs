@@ -78,7 +78,7 @@ pub fn query_text(data: &[u8]) {
 pub fn query_continuation(data: &[u8]) {
     if let Ok(continuation) = Continuation::decode(data) {
         assert_eq!(continuation.encode(), data);
-        let _ = continuation.is_behind(data);
+        let _ = continuation.position.is_behind(data);
     }
 }
 

@@ -31,6 +31,9 @@ pub const PAGE_ROWS_MAX: usize = 10_000;
 /// A query beyond it is refused.
 pub const MEMORY_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// Bytes of a value that an expression makes, and of a row. A document can be named many times in one text.
+pub const MADE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
 /// Rows that JOINs may make of one item.
 pub const ROWS_PER_ITEM_MAX: usize = 1_000_000;
 

@@ -51,6 +51,11 @@ impl Encoder {
         Self { bytes, open: Vec::new(), names: Vec::new() }
     }
 
+    /// How many bytes were written so far.
+    pub fn written(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// The bytes of the one value that was written.
     pub fn finish(self) -> Vec<u8> {
         debug_assert!(self.open.is_empty(), "every array and object was ended");

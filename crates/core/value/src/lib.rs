@@ -27,7 +27,7 @@ pub use error::ReadError;
 pub use node::{ArrayRef, Kind, Node, ObjectRef, ValueRef};
 pub use number::Number;
 pub use object::Object;
-pub use order::{compare, equal};
+pub use order::{compare, compare_in_kind, equal, equal_in_kind};
 pub use order_key::{
     canonical, canonical_hash, key_is_cut, kind_bounds, order_key, order_key_length,
     string_prefix_key, undefined_key,

@@ -1,7 +1,10 @@
 //! Limits on what is read: depth and sizes.
 
-/// Arrays and objects inside of one another.
+/// Arrays and objects inside of one another, in a text or a document that comes from outside.
 pub const DEPTH_MAX: usize = 128;
+
+/// The same in encoded values. A row of a query may hold a whole document, and be a few levels deeper.
+pub const ENCODED_DEPTH_MAX: usize = 256;
 
 /// Bytes of one JSON text. A front has a lower limit for the items of its service.
 pub const TEXT_BYTES_MAX: usize = 32 * 1024 * 1024;

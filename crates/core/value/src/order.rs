@@ -70,10 +70,25 @@ pub(crate) fn sorted(object: ObjectRef<'_>) -> Vec<(&str, ValueRef<'_>)> {
     properties
 }
 
+/// The order of two values of one kind; none if their kinds differ.
+pub fn compare_in_kind(one: ValueRef<'_>, two: ValueRef<'_>) -> Option<Ordering> {
+    let (one, two) = (one.node(), two.node());
+    (one.kind() == two.kind()).then(|| compare_same_kind(&one, &two))
+}
+
+/// Whether two values of one kind are the same; none if their kinds differ.
+pub fn equal_in_kind(one: ValueRef<'_>, two: ValueRef<'_>) -> Option<bool> {
+    let (one, two) = (one.node(), two.node());
+    (one.kind() == two.kind()).then(|| equal_nodes(&one, &two))
+}
+
 /// Whether two values are the same: numbers by value, objects whatever the order of their properties.
 pub fn equal(one: ValueRef<'_>, two: ValueRef<'_>) -> bool {
-    let (one, two) = (one.node(), two.node());
-    match (&one, &two) {
+    equal_nodes(&one.node(), &two.node())
+}
+
+fn equal_nodes(one: &Node<'_>, two: &Node<'_>) -> bool {
+    match (one, two) {
         (Node::Array(one), Node::Array(two)) => {
             let (mut one, mut two) = (one.iter(), two.iter());
             loop {
@@ -85,6 +100,6 @@ pub fn equal(one: ValueRef<'_>, two: ValueRef<'_>) -> bool {
             }
         }
         (Node::Object(one), Node::Object(two)) => compare_objects(*one, *two) == Ordering::Equal,
-        _ => one.kind() == two.kind() && compare_same_kind(&one, &two) == Ordering::Equal,
+        _ => one.kind() == two.kind() && compare_same_kind(one, two) == Ordering::Equal,
     }
 }

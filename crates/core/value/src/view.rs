@@ -1,7 +1,7 @@
 //! Views: values read from their encoded bytes, nothing copied and nothing decoded but what is asked for.
 
 use crate::error::ReadError;
-use crate::limits::{DEPTH_MAX, ENCODED_BYTES_MAX};
+use crate::limits::{ENCODED_BYTES_MAX, ENCODED_DEPTH_MAX};
 use crate::node::{ArrayRef, Node, ObjectRef, ValueRef};
 use crate::{Kind, Value};
 
@@ -267,7 +267,7 @@ fn check(bytes: &[u8], depth: usize) -> Option<usize> {
             text(take_block(rest)?.0)?;
         }
         kind @ (tag::ARRAY | tag::OBJECT) => {
-            if depth >= DEPTH_MAX {
+            if depth >= ENCODED_DEPTH_MAX {
                 return None;
             }
             let mut body = value.get(5..)?;

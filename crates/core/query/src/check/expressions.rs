@@ -7,7 +7,7 @@ use lazuli_value::Value;
 use super::grouped::aggregate_kind;
 use super::{Checker, Root, unresolved};
 use crate::error::{QueryError, code};
-use crate::evaluate::{ConstantSet, Context, Datum, evaluate};
+use crate::evaluate::{ConstantSet, Context, Datum, check_made, evaluate, value_bytes};
 use crate::functions;
 use crate::limits::{IN_ITEMS_MAX, UDF_CALLS_MAX};
 use crate::syntax::{Expr, ExprKind};
@@ -18,7 +18,13 @@ impl Checker<'_> {
         let checked = match &expression.kind {
             ExprKind::Literal(value) => Expression::Constant(value.clone()),
             ExprKind::Parameter(name) => {
-                Expression::Constant(Some(self.parameter(name, expression.span)?.clone()))
+                let value = self.parameter(name, expression.span)?;
+                // Every use of a parameter is a copy.
+                let bytes = value_bytes(value.into());
+                let constant = Expression::Constant(Some(value.clone()));
+                self.parameter_bytes += bytes;
+                check_made(self.parameter_bytes)?;
+                constant
             }
             ExprKind::Name(name) => match self.find(name) {
                 Some(slot) => Expression::Slot(slot),

@@ -48,6 +48,7 @@ pub(crate) fn check(
         is_in_rank: false,
         joins: 0,
         calls: 0,
+        parameter_bytes: 0,
     };
     checker.whole(select)
 }
@@ -78,6 +79,8 @@ struct Checker<'c> {
     joins: usize,
     /// Calls of user-defined functions.
     calls: usize,
+    /// Bytes of all uses of parameters.
+    parameter_bytes: usize,
 }
 
 /// What the sources of a level bind.

@@ -72,6 +72,17 @@ fn limits_are_kept() {
 }
 
 #[test]
+fn a_large_parameter_may_not_be_used_often() {
+    let text = format!("SELECT VALUE [{}]", vec!["@p"; 1000].join(", "));
+    let query = Query::parse(&text).unwrap();
+    let small = Parameters::from([("@p".to_owned(), 1.into())]);
+    assert!(query.check(&small).is_ok());
+    let large = Parameters::from([("@p".to_owned(), "x".repeat(1 << 20).into())]);
+    let errors = query.check(&large).expect_err("too large");
+    assert_eq!(errors.0[0].kind, crate::ErrorKind::TooLarge);
+}
+
+#[test]
 fn places_are_counted_in_utf16_units() {
     let query = Query::parse("SELECT '😀', x.a FROM c").unwrap();
     let errors = query.check(&Parameters::new()).expect_err("x is unknown");

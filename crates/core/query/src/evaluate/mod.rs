@@ -12,7 +12,7 @@ mod sort_key;
 #[cfg(test)]
 mod tests;
 
-use lazuli_value::{Object, Value, equal};
+use lazuli_value::{Object, Value, equal_in_kind};
 
 pub(crate) use aggregate::{Group, group_key};
 pub use constant_set::ConstantSet;
@@ -25,8 +25,12 @@ pub(crate) use sort_key::{append_sort_key, value_bytes};
 
 use crate::error::{ErrorKind, QueryError};
 use crate::functions::{Call, Undefined};
+use crate::limits::MADE_BYTES_MAX;
 use crate::syntax::SubqueryKind;
 use crate::tree::{Expression, Level};
+
+/// What a function makes of so few arguments is small enough to be looked at afterwards.
+const FEW_ARGUMENTS: usize = 4;
 
 /// What an expression yields, or why the query fails.
 pub type Evaluated<'v> = Result<Option<Datum<'v>>, QueryError>;
@@ -46,20 +50,8 @@ pub fn evaluate<'v>(
             (Some(inside), Some(index)) => member(inside, &index),
             _ => None,
         },
-        Expression::Array(elements) => {
-            let mut values = Vec::with_capacity(elements.len());
-            for element in elements {
-                values.extend(value(element)?.map(Datum::into_value));
-            }
-            Some(Value::Array(values).into())
-        }
-        Expression::Object(properties) => {
-            let mut values = Vec::with_capacity(properties.len());
-            for (name, property) in properties {
-                values.extend(value(property)?.map(|it| (name.clone(), it.into_value())));
-            }
-            Some(Value::Object(Object::from_properties(values)).into())
-        }
+        Expression::Array(elements) => Some(array(elements, frame, context)?.into()),
+        Expression::Object(properties) => Some(object(properties, frame, context)?.into()),
         Expression::Unary(operator, inside) => {
             value(inside)?.and_then(|it| operators::unary(*operator, it.as_ref())).map(Datum::from)
         }
@@ -106,6 +98,49 @@ pub fn is_true<'v>(
 ) -> Result<bool, QueryError> {
     let value = evaluate(condition, frame, context)?;
     Ok(value.and_then(|value| value.as_ref().as_bool()) == Some(true))
+}
+
+/// Refuses values that are larger than any that an expression may make.
+pub(crate) fn check_made(bytes: usize) -> Result<(), QueryError> {
+    if bytes <= MADE_BYTES_MAX {
+        return Ok(());
+    }
+    let limit = MADE_BYTES_MAX / (1024 * 1024);
+    Err(QueryError::too_large(format!("An expression makes a value of more than {limit} MB.")))
+}
+
+fn array(
+    elements: &[Expression],
+    frame: Option<&Frame<'_>>,
+    context: &Context,
+) -> Result<Value, QueryError> {
+    let mut values = Vec::with_capacity(elements.len());
+    let mut bytes = 0;
+    for element in elements {
+        if let Some(value) = evaluate(element, frame, context)? {
+            bytes += value_bytes(value.as_ref());
+            check_made(bytes)?;
+            values.push(value.into_value());
+        }
+    }
+    Ok(Value::Array(values))
+}
+
+fn object(
+    properties: &[(String, Expression)],
+    frame: Option<&Frame<'_>>,
+    context: &Context,
+) -> Result<Value, QueryError> {
+    let mut values = Vec::with_capacity(properties.len());
+    let mut bytes = 0;
+    for (name, property) in properties {
+        if let Some(value) = evaluate(property, frame, context)? {
+            bytes += value_bytes(value.as_ref());
+            check_made(bytes)?;
+            values.push((name.clone(), value.into_value()));
+        }
+    }
+    Ok(Value::Object(Object::from_properties(values)))
 }
 
 fn truth<'v>(value: bool) -> Datum<'v> {
@@ -164,12 +199,12 @@ fn is_in<'v>(
     let mut is_undefined = false;
     for item in list {
         match evaluate(item, frame, context)? {
-            Some(item) if item.as_ref().kind() == inside.as_ref().kind() => {
-                if equal(inside.as_ref(), item.as_ref()) {
-                    return Ok(Some(truth(true)));
-                }
-            }
-            _ => is_undefined = true,
+            Some(item) => match equal_in_kind(inside.as_ref(), item.as_ref()) {
+                Some(true) => return Ok(Some(truth(true))),
+                Some(false) => {}
+                None => is_undefined = true,
+            },
+            None => is_undefined = true,
         }
     }
     Ok(if is_undefined { None } else { Some(truth(false)) })
@@ -190,7 +225,14 @@ fn call<'v>(
                 }
                 values.push(value);
             }
-            Ok((function.call)(&Call { arguments: &values, context }).map(Datum::from))
+            if values.len() > FEW_ARGUMENTS {
+                check_made(values.iter().flatten().map(|it| value_bytes(it.as_ref())).sum())?;
+            }
+            let made = (function.call)(&Call { arguments: &values, context });
+            if let Some(made @ (Value::Array(_) | Value::Object(_))) = &made {
+                check_made(value_bytes(made.into()))?;
+            }
+            Ok(made.map(Datum::from))
         }
         Expression::UserCall { name, arguments } => {
             let mut values = Vec::with_capacity(arguments.len());

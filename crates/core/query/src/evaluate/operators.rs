@@ -2,9 +2,10 @@
 
 use std::cmp::Ordering;
 
-use lazuli_value::{Kind, Number, Value, ValueRef, compare, equal};
+use lazuli_value::{Kind, Number, Value, ValueRef, compare_in_kind, equal_in_kind};
 
 use super::Datum;
+use crate::functions::limits::TEXT_BYTES_MAX;
 use crate::syntax::{BinaryOp, UnaryOp};
 
 pub(super) fn unary(operator: UnaryOp, value: ValueRef<'_>) -> Option<Value> {
@@ -29,7 +30,8 @@ pub(super) fn binary(operator: BinaryOp, one: ValueRef<'_>, two: ValueRef<'_>) -
         BinaryOp::GreaterOrEqual => relation(one, two).map(|it| Value::Bool(it.is_ge())),
         BinaryOp::Concatenate => {
             let (one, two) = (one.as_str()?, two.as_str()?);
-            Some([one, two].concat().into())
+            // As of functions that make texts, a result that would be too long is undefined.
+            (one.len() + two.len() <= TEXT_BYTES_MAX).then(|| [one, two].concat().into())
         }
         arithmetic => {
             let (one, two) = (one.as_number()?, two.as_number()?);
@@ -40,14 +42,13 @@ pub(super) fn binary(operator: BinaryOp, one: ValueRef<'_>, two: ValueRef<'_>) -
 
 /// Equality is defined between values of one kind.
 fn equality(one: ValueRef<'_>, two: ValueRef<'_>) -> Option<bool> {
-    (one.kind() == two.kind()).then(|| equal(one, two))
+    equal_in_kind(one, two)
 }
 
 /// An order is defined between values of one kind that are neither arrays nor objects.
 pub(super) fn relation(one: ValueRef<'_>, two: ValueRef<'_>) -> Option<Ordering> {
-    let kind = one.kind();
-    let is_ordered = kind == two.kind() && !matches!(kind, Kind::Array | Kind::Object);
-    is_ordered.then(|| compare(one, two))
+    let order = compare_in_kind(one, two)?;
+    (!matches!(one.kind(), Kind::Array | Kind::Object)).then_some(order)
 }
 
 /// `value >= low AND value <= high`: one that is false decides, even if the other is undefined.

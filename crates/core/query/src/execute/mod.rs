@@ -57,15 +57,23 @@ enum Mode {
 }
 
 /// What a streaming page has so far.
-#[derive(Default)]
 struct Stream {
     rows: Vec<Vec<u8>>,
     bytes: usize,
-    /// The last item that was pushed, and how many of its rows were given if some are left.
-    place: Option<Vec<u8>>,
-    inside: Option<u64>,
-    /// Where the page before ended.
-    resumed: Option<(Vec<u8>, Option<u64>)>,
+    /// How far the query has come: to begin with, where the page before ended.
+    position: Position,
+    /// How many rows of an item that is pushed again were given by the page before.
+    resumed: Option<(Vec<u8>, u64)>,
+}
+
+impl Stream {
+    fn new(position: Position) -> Self {
+        let resumed = match &position {
+            Position::Item { place, rows: Some(rows) } => Some((place.clone(), *rows)),
+            _ => None,
+        };
+        Self { rows: Vec::new(), bytes: 0, position, resumed }
+    }
 }
 
 impl Execution {
@@ -94,10 +102,7 @@ impl Execution {
             position = Some(continuation.position);
         }
         let mode = match (streams, position) {
-            (true, Some(Position::Item { place, rows })) => {
-                Mode::Stream(Stream { resumed: Some((place, rows)), ..Stream::default() })
-            }
-            (true, _) => Mode::Stream(Stream::default()),
+            (true, position) => Mode::Stream(Stream::new(position.unwrap_or(Position::START))),
             (false, position) => {
                 let after = match position {
                     Some(Position::Key(key)) => Some(key),
@@ -202,7 +207,7 @@ impl Execution {
         let Mode::Stream(stream) = &mut self.mode else { return Ok(Wants::NoMore) };
         let (offset, limit, options) = (&mut self.offset, &mut self.limit, &self.options);
         let given = match &stream.resumed {
-            Some((resumed, Some(rows))) if resumed == place => *rows,
+            Some((resumed, rows)) if resumed == place => *rows,
             _ => 0,
         };
         let mut seen = 0;
@@ -235,8 +240,7 @@ impl Execution {
             stream.rows.push(row);
             Ok(Flow::Continue)
         })?;
-        stream.place = Some(place.to_vec());
-        stream.inside = inside;
+        stream.position = Position::Item { place: place.to_vec(), rows: inside };
         let is_full = inside.is_some() || stream.rows.len() >= options.rows;
         Ok(if is_full || *limit == Some(0) { Wants::NoMore } else { Wants::More })
     }
@@ -245,19 +249,19 @@ impl Execution {
     fn push_rows_of(&mut self, before: Execution) -> Result<bool, QueryError> {
         let items = self.items;
         let start = match &self.mode {
-            Mode::Stream(stream) => stream.resumed.clone(),
-            Mode::Gather(_) => None,
+            Mode::Stream(stream) => stream.position.clone(),
+            Mode::Gather(_) => Position::START,
         };
         let mut is_end = true;
         let (page, context) = before.ended(true)?;
+        // Its page is its whole result, or it did not fit.
+        if page.continuation.is_some() {
+            return Err(too_large());
+        }
         self.context = context;
         for (place, row) in (0_u64..).zip(page.rows) {
             let place = place.to_be_bytes();
-            let is_before = start.as_ref().is_some_and(|(start, inside)| {
-                place.as_slice() < start.as_slice()
-                    || (place.as_slice() == start.as_slice() && inside.is_none())
-            });
-            if !is_before {
+            if !start.is_behind(&place) {
                 let malformed = |_| QueryError::invalid("A row is malformed.");
                 let view = View::parse(&row).map_err(malformed)?;
                 is_end = self.push(&place, view)? == Wants::More;
@@ -287,16 +291,12 @@ impl Execution {
         let level = &self.checked.level;
         match self.mode {
             Mode::Stream(stream) => {
-                let is_done = self.limit == Some(0) || (is_end && stream.inside.is_none());
-                let position = match stream.place {
-                    Some(place) if !is_done => Some(Position::Item { place, rows: stream.inside }),
-                    _ => None,
-                };
-                let continuation = position.map(|position| Continuation {
+                let is_done = self.limit == Some(0) || (is_end && !stream.position.is_inside());
+                let continuation = (!is_done).then_some(Continuation {
                     fingerprint: self.fingerprint,
                     offset: self.offset,
                     limit: self.limit,
-                    position,
+                    position: stream.position,
                 });
                 let page = Page { rows: stream.rows, continuation, items: self.items };
                 Ok((page, self.context))

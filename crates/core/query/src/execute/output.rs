@@ -4,7 +4,7 @@ use lazuli_value::Encoder;
 use lazuli_value::json::Sink as _;
 
 use crate::error::QueryError;
-use crate::evaluate::{Context, Frame, evaluate};
+use crate::evaluate::{Context, Frame, check_made, evaluate};
 use crate::tree::Expression;
 
 /// The encoded value of an output expression. An object is written as its properties are computed, so that parts of the
@@ -21,6 +21,7 @@ pub(super) fn encoded(
             if let Some(value) = evaluate(property, frame, context)? {
                 encoder.name(name);
                 encoder.value(value.as_ref());
+                check_made(encoder.written())?;
             }
         }
         encoder.end_object();

@@ -68,7 +68,7 @@ fn push_items(
     }
     for (place, item) in items.iter().enumerate() {
         let place = [place as u8];
-        if start.is_some_and(|start| start.is_behind(&place)) {
+        if start.is_some_and(|start| start.position.is_behind(&place)) {
             continue;
         }
         let bytes = encode_json(item.as_bytes()).unwrap();
@@ -171,6 +171,7 @@ fn orders_have_the_order_of_types_and_go_on_from_page_to_page() {
         &["\"y\"", "\"x\"", "\"y\""],
     );
     check("SELECT TOP 0 * FROM c", &[]);
+    check("SELECT VALUE x FROM (SELECT VALUE [3, 1, 2]) AS l JOIN x IN l", &["3", "1", "2"]);
 }
 
 #[test]
@@ -326,4 +327,83 @@ fn user_defined_functions_are_called_in_every_stage() {
     assert_eq!(rows, ["4", "12"]);
     let unknown = rows_in_pages("SELECT VALUE udf.f(c) FROM c", 5).expect_err("there is none");
     assert_eq!(unknown.kind, crate::ErrorKind::Function);
+}
+
+#[test]
+fn a_page_that_ends_before_its_first_item_goes_on_where_it_began() {
+    let query = Query::parse("SELECT VALUE c.id FROM c").unwrap();
+    let checked = Arc::new(query.check(&Parameters::new()).unwrap());
+    let begin = |continuation: Option<Continuation>| {
+        let options = PageOptions::of_rows(2);
+        Execution::new(checked.clone(), 0, Context::new(0, 0), options, false, continuation)
+            .unwrap()
+    };
+    let nothing = begin(None).finish(false).unwrap();
+    assert!(nothing.rows.is_empty());
+    let mut first = begin(nothing.continuation.clone());
+    assert!(!push_items(&mut first, ITEMS, nothing.continuation.as_ref()).unwrap());
+    let first = first.finish(false).unwrap();
+    assert_eq!(first.rows.len(), 2);
+    let again = begin(first.continuation.clone()).finish(false).unwrap();
+    assert_eq!(again.continuation, first.continuation);
+}
+
+#[test]
+fn a_query_in_from_that_does_not_fit_is_refused() {
+    let query = Query::parse("SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE c FROM c) AS s");
+    let checked = Arc::new(query.unwrap().check(&Parameters::new()).unwrap());
+    let options = PageOptions::default();
+    let mut execution =
+        Execution::new(checked, 0, Context::new(0, 0), options, false, None).unwrap();
+    let text = "x".repeat(1024 * 1024);
+    let mut refused = None;
+    for place in 0..80_u8 {
+        let item = encode_json(format!("[{place},\"{text}\"]").as_bytes()).unwrap();
+        refused = execution.push(&[place], View::parse(&item).unwrap()).err();
+        if refused.is_some() {
+            break;
+        }
+    }
+    let refused = refused.or_else(|| execution.finish(true).err()).expect("it is too large");
+    assert_eq!(refused.kind, crate::ErrorKind::TooLarge);
+}
+
+#[test]
+fn a_row_may_be_deeper_than_the_document_in_it() {
+    let deep = format!("{{\"id\":{}1{}}}", "[".repeat(127), "]".repeat(127));
+    let item = encode_json(deep.as_bytes()).unwrap();
+    let text = "SELECT DISTINCT VALUE {a: {b: [c, c.id]}} FROM c";
+    let query = Query::parse(text).unwrap();
+    let checked = Arc::new(query.check(&Parameters::new()).unwrap());
+    let options = PageOptions::default();
+    let mut execution =
+        Execution::new(checked, 0, Context::new(0, 0), options, false, None).unwrap();
+    execution.push(&[1], View::parse(&item).unwrap()).unwrap();
+    let rows = execution.finish(true).unwrap().rows;
+    assert!(View::parse(&rows[0]).unwrap().to_json().contains(&deep));
+}
+
+#[test]
+fn a_text_that_names_a_large_item_often_is_refused() {
+    let item = encode_json(format!("{{\"t\":[\"{}\"]}}", "x".repeat(1 << 20)).as_bytes()).unwrap();
+    let many = vec!["c.t"; 1000].join(", ");
+    let named: Vec<String> = (0..1000).map(|n| format!("c.t AS t{n}")).collect();
+    let doubled = (0..20).fold("SELECT VALUE c.t FROM c".to_owned(), |inner, _| {
+        format!("SELECT VALUE ARRAY_CONCAT(s, s) FROM ({inner}) AS s")
+    });
+    let texts = [
+        format!("SELECT VALUE [{many}] FROM c"),
+        format!("SELECT {} FROM c", named.join(", ")),
+        format!("SELECT VALUE ARRAY_CONCAT({many}) FROM c"),
+        doubled,
+    ];
+    for text in texts {
+        let query = Query::parse(&text).unwrap();
+        let checked = Arc::new(query.check(&Parameters::new()).unwrap());
+        let options = PageOptions::default();
+        let mut execution =
+            Execution::new(checked, 0, Context::new(0, 0), options, false, None).unwrap();
+        let refused = execution.push(&[1], View::parse(&item).unwrap()).expect_err("too large");
+        assert_eq!(refused.kind, crate::ErrorKind::TooLarge);
+    }
 }

@@ -139,6 +139,9 @@ impl Container {
     /// Where reading goes on in the list of a plan's items.
     pub(crate) fn first_place(&self, places: &[usize], start: &Continuation) -> usize {
         let Position::Item { place, rows } = &start.position else { return 0 };
+        if place.is_empty() {
+            return 0;
+        }
         let at = places.iter().position(|it| key(*it).as_slice() == place.as_slice());
         at.expect("the item is still there") + usize::from(rows.is_none())
     }
