@@ -5,7 +5,7 @@
 
 use lazuli_value::{Value, ValueRef};
 
-use super::limits::FUZZY_DISTANCE_MAX;
+use super::limits::{FUZZY_CHARACTERS_MAX, FUZZY_DISTANCE_MAX, TERM_WORDS_MAX};
 use super::rank::{Statistics, Text};
 use super::{Call, Function, three_valued};
 
@@ -35,17 +35,20 @@ pub(super) struct Term {
 impl Term {
     /// A text, or an object with a text and the number of typing errors.
     pub(super) fn read(value: ValueRef<'_>) -> Option<Self> {
-        if let Some(text) = value.as_str() {
-            return Some(Self { words: words(text), distance: 0 });
-        }
-        let object = value.as_object()?;
-        let text = object.get("term")?.as_str()?;
-        let distance = match object.get("distance") {
-            Some(distance) => super::types::integer(distance.as_number()?)?,
-            None => 0,
+        let (text, distance) = match value.as_str() {
+            Some(text) => (text, 0),
+            None => {
+                let object = value.as_object()?;
+                let distance = match object.get("distance") {
+                    Some(distance) => super::types::integer(distance.as_number()?)?,
+                    None => 0,
+                };
+                (object.get("term")?.as_str()?, distance)
+            }
         };
         let distance = usize::try_from(distance).ok().filter(|it| *it <= FUZZY_DISTANCE_MAX)?;
-        Some(Self { words: words(text), distance })
+        let words = words(text);
+        (words.len() <= TERM_WORDS_MAX).then_some(Self { words, distance })
     }
 
     fn is_in(&self, text: &[String]) -> bool {
@@ -70,7 +73,8 @@ fn is_near(one: &str, two: &str, distance: usize) -> bool {
         return one == two;
     }
     let (one, two): (Vec<char>, Vec<char>) = (one.chars().collect(), two.chars().collect());
-    if one.len().abs_diff(two.len()) > distance {
+    let is_long = one.len().max(two.len()) > FUZZY_CHARACTERS_MAX;
+    if is_long || one.len().abs_diff(two.len()) > distance {
         return false;
     }
     // Each row has the least numbers of changes for the beginnings of the second word.
