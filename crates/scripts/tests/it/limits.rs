@@ -56,6 +56,8 @@ fn native_loops_over_invented_lengths_are_refused() {
         "Array.prototype.indexOf.call({length: 9007199254740991}, 1)",
         "Array.prototype.forEach.call({length: 9007199254740991}, function () {})",
         "Array.prototype.fill.call({length: 9007199254740991}, 1)",
+        "Array.prototype.includes.call(Object.defineProperty(() => 1, 'length', {value: 9007199254740991}), 1)",
+        "[].concat({length: 9007199254740991, [Symbol.isConcatSpreadable]: true})",
         "var a = []; a.length = 4294967295; a.indexOf(1)",
         "var a = []; a.length = 4294967295; [].concat(a)",
         "var a = []; a.length = 4294967295; a.sort()",
@@ -209,6 +211,16 @@ fn a_script_that_spoils_its_own_world_harms_only_itself() {
         let _ = run(&format!("function () {{ {body} }}"), patient());
     }
     assert!(run("function () {}", patient()).is_ok());
+}
+
+#[test]
+fn a_text_is_checked_within_the_limits() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let scripts = Scripts::new(1, short());
+    let check = |text: &str| runtime.block_on(scripts.check(text.into()));
+    assert_eq!(check("function () {}"), Ok(()));
+    assert!(matches!(check("function ("), Err(ScriptError::Source(_))));
+    assert_eq!(check("(function () { while (true) {} })()"), Err(ScriptError::Time));
 }
 
 #[test]
