@@ -122,7 +122,18 @@ fn sizes_of_source_and_result_are_limited() {
     assert!(matches!(run(&long, patient()), Err(ScriptError::Source(_))));
     let large = "function () { __.response.setBody('x'.repeat(5000)); }";
     let limits = Limits { result_bytes: 4096, ..patient() };
-    assert_eq!(run(large, limits.clone()), Err(ScriptError::TooLarge));
+    let Err(ScriptError::Thrown(exception)) = run(large, limits.clone()) else { panic!() };
+    assert_eq!(exception.number, Some(413));
+    let grown = "function () { var a = []; __.response.setBody(a); a.push('x'.repeat(5000)); }";
+    assert_eq!(run(grown, limits.clone()), Err(ScriptError::TooLarge));
+    let partial = "function () {
+        var n = 0, body = __.response;
+        try { while (true) { body.appendBody('x'.repeat(100)); n++; } }
+        catch (e) { if (e.number !== 413) throw e; }
+        body.setBody(n);
+    }";
+    let outcome = run(partial, limits.clone()).unwrap();
+    assert_eq!(outcome.response, Some(Value::Int64(40)));
     let mut function = Udf::compile("() => ['x'.repeat(5000)]", &limits).unwrap();
     assert_eq!(function.call(&[]), Err(ScriptError::TooLarge));
     let log = "function () { while (true) console.log('xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'); }";
