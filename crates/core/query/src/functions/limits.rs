@@ -27,5 +27,8 @@ pub const TERM_WORDS_MAX: usize = 64;
 /// Characters of a word that may have typing errors; a longer one is compared as it is.
 pub const FUZZY_CHARACTERS_MAX: usize = 64;
 
+/// Letters of a word that is reduced to its stem.
+pub const STEM_LETTERS_MAX: usize = 64;
+
 /// Typing errors that a term of a fuzzy search may have, as the service has it.
 pub const FUZZY_DISTANCE_MAX: usize = 2;

@@ -21,7 +21,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("REGEXMATCH", 2, 3, |call| {
         Some(pattern(call, 2)?.is_match(call.string(0)?).into())
     }),
-    Function::new("REGEXREPLACEALL", 3, 4, replace_all),
+    Function::new("REGEXREPLACE", 3, 4, |call| replace(call, 1)),
+    Function::new("REGEXREPLACEALL", 3, 4, |call| replace(call, usize::MAX)),
 ];
 
 thread_local! {
@@ -83,11 +84,11 @@ fn extract_all(call: &Call<'_>) -> Option<Value> {
     (found.len() <= ARRAY_ELEMENTS_MAX).then_some(Value::Array(found))
 }
 
-/// Replaces all matches by a text that stands for itself.
-fn replace_all(call: &Call<'_>) -> Option<Value> {
+/// Replaces so many matches by a text that stands for itself.
+fn replace(call: &Call<'_>, count: usize) -> Option<Value> {
     let (text, by, regex) = (call.string(0)?, call.string(2)?, pattern(call, 3)?);
     let (mut out, mut end) = (String::new(), 0);
-    for found in regex.find_iter(text) {
+    for found in regex.find_iter(text).take(count) {
         out.push_str(&text[end..found.start()]);
         out.push_str(by);
         end = found.end();
@@ -137,6 +138,8 @@ mod tests {
             ("REGEXEXTRACTALL('A12-B34-C56', '[0-9]+')", "[\"12\",\"34\",\"56\"]"),
             ("REGEXEXTRACTALL('A12-B34', '([A-Z])[0-9]+', '', 1)", "[\"A\",\"B\"]"),
             ("REGEXEXTRACTALL('abc', '[0-9]+')", "[]"),
+            ("REGEXREPLACE('A12-B34-C56', '[0-9]+', '#')", "\"A#-B34-C56\""),
+            ("REGEXREPLACE('abc', 'x', '#')", "\"abc\""),
             ("REGEXREPLACEALL('A12-B34-C56', '[0-9]+', '#')", "\"A#-B#-C#\""),
             ("REGEXREPLACEALL('abc', 'B', '$0', 'i')", "\"a$0c\""),
             ("REGEXREPLACEALL('abc', 'b', 5)", "undefined"),
