@@ -34,5 +34,8 @@ pub const MEMORY_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Rows that JOINs may make of one item.
 pub const ROWS_PER_ITEM_MAX: usize = 1_000_000;
 
+/// Steps of matching one text with one LIKE pattern, some ten milliseconds.
+pub const LIKE_STEPS_MAX: usize = 20_000_000;
+
 /// Bytes of a continuation.
 pub const CONTINUATION_BYTES_MAX: usize = 16 * 1024;

@@ -2,8 +2,11 @@
 //!
 //! Nothing here is the spelling of one language. A front of another language makes the same tree from its own texts.
 
+use std::sync::Arc;
+
 use lazuli_value::Value;
 
+use crate::evaluate::ConstantSet;
 use crate::functions::Function;
 use crate::functions::rank::Ranking;
 use crate::syntax::{BinaryOp, SubqueryKind, UnaryOp};
@@ -98,6 +101,8 @@ pub enum Expression {
     In {
         value: Box<Expression>,
         list: Vec<Expression>,
+        /// The list, if it is long and of constants alone.
+        set: Option<Arc<ConstantSet>>,
     },
     Like {
         value: Box<Expression>,
@@ -154,7 +159,7 @@ impl Expression {
             Self::Array(parts) | Self::And(parts) | Self::Or(parts) => parts.iter().collect(),
             Self::Object(parts) => parts.iter().map(|(_, part)| part).collect(),
             Self::Between { value, low, high } => vec![value, low, high],
-            Self::In { value, list } => std::iter::once(&**value).chain(list).collect(),
+            Self::In { value, list, .. } => std::iter::once(&**value).chain(list).collect(),
             Self::Like { value, pattern, .. } => vec![value, pattern],
             Self::Conditional(one, two, three) => vec![one, two, three],
             Self::Call { arguments, .. } | Self::UserCall { arguments, .. } => {

@@ -1,9 +1,13 @@
 //! Expressions: names to slots, parameters and what can be computed beforehand to constants.
 
+use std::sync::Arc;
+
+use lazuli_value::Value;
+
 use super::grouped::aggregate_kind;
 use super::{Checker, Root, unresolved};
 use crate::error::{QueryError, code};
-use crate::evaluate::{Context, Datum, evaluate};
+use crate::evaluate::{ConstantSet, Context, Datum, evaluate};
 use crate::functions;
 use crate::limits::{IN_ITEMS_MAX, UDF_CALLS_MAX};
 use crate::syntax::{Expr, ExprKind};
@@ -22,7 +26,8 @@ impl Checker<'_> {
             },
             ExprKind::Property(inside, name) => self.property(inside, name)?,
             ExprKind::Index(inside, index) => {
-                Expression::Index(self.boxed(inside)?, self.boxed(index)?)
+                let (inside, index) = (self.expression(inside)?, self.expression(index)?);
+                self.member(inside, index)
             }
             ExprKind::Array(elements) => Expression::Array(self.all(elements)?),
             ExprKind::Object(properties) => {
@@ -81,13 +86,25 @@ impl Checker<'_> {
     /// A property, or what the container computes under its name.
     fn property(&mut self, inside: &Expr, name: &str) -> Result<Expression, QueryError> {
         let inside = self.expression(inside)?;
+        Ok(self.property_of(inside, name))
+    }
+
+    /// A property by a name in brackets, which may be a parameter, or an element.
+    fn member(&self, inside: Expression, index: Expression) -> Expression {
+        match &index {
+            Expression::Constant(Some(Value::String(name))) => self.property_of(inside, name),
+            _ => Expression::Index(Box::new(inside), Box::new(index)),
+        }
+    }
+
+    fn property_of(&self, inside: Expression, name: &str) -> Expression {
         if inside == Expression::Slot(0)
             && self.has_item
             && let Some((_, computed)) = self.computed.iter().find(|(known, _)| known == name)
         {
-            return Ok(computed.clone());
+            return computed.clone();
         }
-        Ok(Expression::Property(Box::new(inside), name.to_owned()))
+        Expression::Property(Box::new(inside), name.to_owned())
     }
 
     fn test(&mut self, expression: &Expr) -> Result<Expression, QueryError> {
@@ -105,7 +122,8 @@ impl Checker<'_> {
                     return Err(QueryError::invalid(message).at(code::SYNTAX, expression.span));
                 }
                 let value = self.boxed(value)?;
-                (Expression::In { value, list: self.all(list)? }, *is_not)
+                let list = self.all(list)?;
+                (Expression::In { value, set: constant_set(&list), list }, *is_not)
             }
             ExprKind::Like { value, pattern, escape, is_not } => {
                 let mut characters = escape.iter().flat_map(|escape| escape.chars());
@@ -157,6 +175,17 @@ impl Checker<'_> {
         }
         Ok(Expression::Call { function, arguments: self.all(arguments)? })
     }
+}
+
+/// Lists that are at least so long are looked up.
+const LONG_LIST: usize = 16;
+
+fn constant_set(list: &[Expression]) -> Option<Arc<ConstantSet>> {
+    let is_constant = |item: &Expression| matches!(item, Expression::Constant(_));
+    if list.len() < LONG_LIST || !list.iter().all(is_constant) {
+        return None;
+    }
+    Some(Arc::new(ConstantSet::new(list.iter().map(Expression::as_constant))))
 }
 
 /// Computes an expression beforehand if everything in it is a constant.

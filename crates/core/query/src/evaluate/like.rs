@@ -1,5 +1,8 @@
 //! LIKE: `%` any characters, `_` one, `[a-f]` one of a set, `[^abc]` one of none of them.
 
+use crate::error::QueryError;
+use crate::limits::LIKE_STEPS_MAX;
+
 /// One part of a pattern.
 #[derive(Debug)]
 enum Part {
@@ -69,14 +72,20 @@ impl Part {
     }
 }
 
-/// Whether a text fits a pattern.
-pub fn is_like(text: &str, pattern: &str, escape: Option<char>) -> bool {
+/// Whether a text fits a pattern. Long patterns with many `%` on long texts are given up.
+pub fn is_like(text: &str, pattern: &str, escape: Option<char>) -> Result<bool, QueryError> {
     let parts = parts(pattern, escape);
     let text: Vec<char> = text.chars().collect();
     let (mut at, mut part) = (0, 0);
     // Where to go on if the rest does not fit: behind the last `%`, which then takes one character more.
     let mut retry: Option<(usize, usize)> = None;
+    let mut steps = 0;
     while at < text.len() {
+        steps += 1;
+        if steps > LIKE_STEPS_MAX {
+            let message = "A LIKE pattern needs more steps on one text than its limit.";
+            return Err(QueryError::too_large(message));
+        }
         match parts.get(part) {
             Some(Part::Any) => {
                 part += 1;
@@ -92,11 +101,11 @@ pub fn is_like(text: &str, pattern: &str, escape: Option<char>) -> bool {
                     at = from + 1;
                     retry = Some((behind, from + 1));
                 }
-                None => return false,
+                None => return Ok(false),
             },
         }
     }
-    parts[part..].iter().all(|part| matches!(part, Part::Any))
+    Ok(parts[part..].iter().all(|part| matches!(part, Part::Any)))
 }
 
 /// The text that everything that fits begins with, and whether exactly all texts that begin so fit.
@@ -135,10 +144,10 @@ mod tests {
             ("é", "_", true),
         ];
         for (text, pattern, fits) in cases {
-            assert_eq!(is_like(text, pattern, None), fits, "{text} LIKE {pattern}");
+            assert_eq!(is_like(text, pattern, None), Ok(fits), "{text} LIKE {pattern}");
         }
-        assert!(is_like("50%", "50!%", Some('!')));
-        assert!(!is_like("500", "50!%", Some('!')));
+        assert_eq!(is_like("50%", "50!%", Some('!')), Ok(true));
+        assert_eq!(is_like("500", "50!%", Some('!')), Ok(false));
     }
 
     #[test]
@@ -153,6 +162,8 @@ mod tests {
     #[test]
     fn many_wildcards_take_little_time() {
         let pattern = "%a".repeat(2000);
-        assert!(!is_like(&"a".repeat(1999), &pattern, None));
+        assert_eq!(is_like(&"a".repeat(1999), &pattern, None), Ok(false));
+        let pattern = format!("%{}b%", "a".repeat(10_000));
+        assert!(is_like(&"a".repeat(1_000_000), &pattern, None).is_err());
     }
 }

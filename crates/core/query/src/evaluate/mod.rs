@@ -1,6 +1,7 @@
 //! Evaluation: expressions over the values that a row binds. `undefined` is `None` everywhere.
 
 mod aggregate;
+mod constant_set;
 mod context;
 mod datum;
 mod frame;
@@ -12,6 +13,7 @@ mod sort_key;
 use lazuli_value::{Object, Value, equal};
 
 pub(crate) use aggregate::{Group, group_key};
+pub use constant_set::ConstantSet;
 pub use context::{Context, UserFunctions};
 pub use datum::Datum;
 pub use frame::Frame;
@@ -71,12 +73,17 @@ pub fn evaluate<'v>(
             let (inside, low, high) = (value(inside)?, value(low)?, value(high)?);
             operators::between(inside.as_ref(), low.as_ref(), high.as_ref()).map(truth)
         }
-        Expression::In { value: inside, list } => is_in(inside, list, frame, context)?,
+        Expression::In { value: inside, set: Some(set), .. } => {
+            value(inside)?.and_then(|it| set.contains(it.as_ref())).map(truth)
+        }
+        Expression::In { value: inside, list, .. } => is_in(inside, list, frame, context)?,
         Expression::Like { value: inside, pattern, escape } => {
             match (value(inside)?, value(pattern)?) {
                 (Some(text), Some(pattern)) => {
-                    let texts = text.as_ref().as_str().zip(pattern.as_ref().as_str());
-                    texts.map(|(text, pattern)| truth(is_like(text, pattern, *escape)))
+                    match text.as_ref().as_str().zip(pattern.as_ref().as_str()) {
+                        Some((text, pattern)) => Some(truth(is_like(text, pattern, *escape)?)),
+                        None => None,
+                    }
                 }
                 _ => None,
             }

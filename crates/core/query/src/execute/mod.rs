@@ -109,18 +109,21 @@ impl Execution {
                 Mode::Gather(Gather::new(level, rows, offset, options.bytes, after))
             }
         };
-        let before = match &checked.before {
-            Some(before) => Some(Box::new(Self::complete(before, &context)?)),
-            None => None,
+        // The innermost query has the context while it runs, and hands it on.
+        let (before, context) = match &checked.before {
+            Some(before) => {
+                let later = Context::new(context.now_ms, 0);
+                (Some(Box::new(Self::complete(before, context)?)), later)
+            }
+            None => (None, context),
         };
         Ok(Self { checked, context, options, fingerprint, offset, limit, mode, before, items: 0 })
     }
 
     /// An execution of a query in FROM, whose one page is its whole result.
-    fn complete(checked: &Checked, context: &Context) -> Result<Self, QueryError> {
+    fn complete(checked: &Checked, context: Context) -> Result<Self, QueryError> {
         let options =
             PageOptions { rows: usize::MAX, bytes: MEMORY_BYTES_MAX, has_null_extremes: false };
-        let context = Context::new(context.now_ms, 0);
         Self::new(Arc::new(checked.clone()), 0, context, options, false, None)
     }
 
@@ -246,7 +249,9 @@ impl Execution {
             Mode::Gather(_) => None,
         };
         let mut is_end = true;
-        for (place, row) in (0_u64..).zip(before.finish(true)?.rows) {
+        let (page, context) = before.ended(true)?;
+        self.context = context;
+        for (place, row) in (0_u64..).zip(page.rows) {
             let place = place.to_be_bytes();
             let is_before = start.as_ref().is_some_and(|(start, inside)| {
                 place.as_slice() < start.as_slice()
@@ -266,7 +271,11 @@ impl Execution {
     }
 
     /// Ends the page. `is_end` says that there are no items behind the last one that was pushed.
-    pub fn finish(mut self, is_end: bool) -> Result<Page, QueryError> {
+    pub fn finish(self, is_end: bool) -> Result<Page, QueryError> {
+        self.ended(is_end).map(|(page, _)| page)
+    }
+
+    fn ended(mut self, is_end: bool) -> Result<(Page, Context), QueryError> {
         if !is_end && !self.can_pause() && self.limit != Some(0) {
             let message = "A query that gathers its rows needs all items before its page can end.";
             return Err(QueryError::invalid(message));
@@ -289,7 +298,8 @@ impl Execution {
                     limit: self.limit,
                     position,
                 });
-                Ok(Page { rows: stream.rows, continuation, items: self.items })
+                let page = Page { rows: stream.rows, continuation, items: self.items };
+                Ok((page, self.context))
             }
             Mode::Gather(gather) => {
                 let has_null = self.options.has_null_extremes;
@@ -301,7 +311,8 @@ impl Execution {
                     limit: self.limit.map(|limit| limit - given),
                     position: Position::Key(key),
                 });
-                Ok(Page { rows: result.rows, continuation, items: self.items })
+                let page = Page { rows: result.rows, continuation, items: self.items };
+                Ok((page, self.context))
             }
         }
     }

@@ -267,3 +267,63 @@ fn scores_are_refused_where_nothing_is_ranked() {
         assert!(rows_in_pages(text, 10).is_err(), "{text}");
     }
 }
+
+#[test]
+fn a_long_list_is_the_same_as_a_short_one() {
+    let numbers: Vec<String> = (100..130).map(|number| number.to_string()).collect();
+    let long = numbers.join(", ");
+    check(&format!("SELECT VALUE c.id FROM c WHERE c.n IN ({long}, 3.0)"), &["\"1\""]);
+    // Of another kind than the list: undefined, as with a short one.
+    let none = ["\"1\"", "\"2\"", "\"3\""];
+    check(&format!("SELECT VALUE c.id FROM c WHERE c.n NOT IN ({long})"), &none);
+    check(&format!("SELECT VALUE c.id FROM c WHERE c.n NOT IN ({long}, 'a')"), &[]);
+    check("SELECT VALUE c.id FROM c WHERE c.n NOT IN (100, 'a')", &[]);
+}
+
+#[test]
+fn queries_as_deep_as_the_limit_are_run() {
+    let nested = |depth: usize| {
+        let inner = "(SELECT VALUE ".repeat(depth) + "c.id" + &")".repeat(depth);
+        format!("SELECT VALUE {inner} FROM c WHERE c.id = '1'")
+    };
+    check(&nested(45), &["\"1\""]);
+    let joined = "(c.n + ".repeat(45) + "1" + &")".repeat(45);
+    check(&format!("SELECT VALUE {joined} FROM c WHERE c.id = '2'"), &["46"]);
+}
+
+/// Doubles numbers and fails for everything else.
+struct Double;
+
+impl crate::evaluate::UserFunctions for Double {
+    fn call(
+        &self,
+        name: &str,
+        arguments: &[Option<lazuli_value::Value>],
+    ) -> Result<Option<lazuli_value::Value>, QueryError> {
+        match arguments {
+            [Some(lazuli_value::Value::Int64(number))] if name == "double" => {
+                Ok(Some((number * 2).into()))
+            }
+            _ => Err(QueryError::new(crate::ErrorKind::Function, "no number")),
+        }
+    }
+}
+
+#[test]
+fn user_defined_functions_are_called_in_every_stage() {
+    let text = "SELECT VALUE udf.double(s) FROM (SELECT DISTINCT VALUE udf.double(c.n) FROM c \
+                WHERE IS_INTEGER(c.n)) AS s";
+    let query = Query::parse(text).unwrap();
+    let checked = Arc::new(query.check(&Parameters::new()).unwrap());
+    let mut context = Context::new(0, 0);
+    context.functions = Some(Box::new(Double));
+    let options = PageOptions::default();
+    let execution = Execution::new(checked, 0, context, options, false, None);
+    let mut execution = execution.unwrap();
+    let is_end = push_items(&mut execution, ITEMS, None).unwrap();
+    let rows = execution.finish(is_end).unwrap().rows;
+    let rows: Vec<String> = rows.iter().map(|row| View::parse(row).unwrap().to_json()).collect();
+    assert_eq!(rows, ["4", "12"]);
+    let unknown = rows_in_pages("SELECT VALUE udf.f(c) FROM c", 5).expect_err("there is none");
+    assert_eq!(unknown.kind, crate::ErrorKind::Function);
+}

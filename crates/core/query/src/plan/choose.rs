@@ -5,6 +5,7 @@ use super::path::Path;
 use super::range::KeyRange;
 use super::{Access, IndexScan, Order, Plan, Schema, UnservedOrder};
 use crate::check::Checked;
+use crate::functions::rank::Ranking;
 use crate::syntax::BinaryOp;
 use crate::tree::{AggregateKind, Expression, Level, Source};
 use lazuli_value::Value;
@@ -137,6 +138,10 @@ fn order(
         })
         .collect();
     let Some(paths) = paths else {
+        // A score or a distance has no index, and needs none.
+        if level.sort.iter().any(|sort| Ranking::of(&sort.expression).is_some()) {
+            return;
+        }
         plan.unserved_order = Some(UnservedOrder::Path);
         return;
     };

@@ -114,7 +114,7 @@ impl<'s> Reader<'s> {
                     _ => Condition::Anything,
                 }
             }
-            Expression::In { value, list } => self.listed(value, list),
+            Expression::In { value, list, .. } => self.listed(value, list),
             Expression::Like { value, pattern, escape } => match pattern.as_constant() {
                 Some(Value::String(pattern)) => {
                     let (prefix, is_exact) = prefix_of_pattern(pattern, *escape);

@@ -97,7 +97,7 @@ fn condition(chance: &mut SplitMix64, depth: usize) -> String {
         let (inside, value) = (pick(chance, &["t", "t.t"]), constant(chance));
         format!("EXISTS(SELECT VALUE t FROM t IN c.tags WHERE {inside} = {value})")
     };
-    match chance.below(13) {
+    match chance.below(18) {
         0..=2 => format!("{place} = {value}"),
         3 => format!("{value} {} {place}", pick(chance, &["<", "<=", ">", ">=", "!="])),
         4 | 5 => format!("{place} {} {value}", pick(chance, &["<", "<=", ">", ">=", "!="])),
@@ -108,6 +108,24 @@ fn condition(chance: &mut SplitMix64, depth: usize) -> String {
         }
         9 => format!("IS_DEFINED({place})"),
         10 => exists(chance),
+        12 => {
+            let flag = pick(chance, &["", ", false", ", true"]);
+            let function = pick(chance, &["STARTSWITH", "STRINGEQUALS", "CONTAINS"]);
+            format!("{function}({place}, \"{}\"{flag})", pick(chance, &["a", "ab", "A", "", "x"]))
+        }
+        13 => {
+            let list = pick(chance, &["c.tags", "c.x", "c.n"]);
+            let partial = pick(chance, &["", ", true"]);
+            format!("ARRAY_CONTAINS({list}, {value}{partial})")
+        }
+        14 => {
+            let types = ["NULL", "BOOL", "NUMBER", "STRING", "ARRAY", "OBJECT", "PRIMITIVE"];
+            format!("IS_{}({place})", pick(chance, &types))
+        }
+        15 => {
+            let list: Vec<String> = (0..20).map(|_| constant(chance)).collect();
+            format!("{place} IN ({})", list.join(", "))
+        }
         // Two elements of one array.
         11 => format!("{} AND {}", exists(chance), exists(chance)),
         _ => place,

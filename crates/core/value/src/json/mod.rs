@@ -22,6 +22,27 @@ pub trait Sink {
     fn end_object(&mut self);
 }
 
+/// How many bytes of a text stand for themselves in a string: up to a quote, a backslash or a control character.
+fn plain_length(text: &[u8]) -> usize {
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    // Eight bytes at once: the lowest high bit that is set belongs to the first byte that is below the bound. Bits above
+    // it may be wrong, because the subtraction borrows.
+    let below = |word: u64, bound: u64| word.wrapping_sub(LOW * bound) & !word & HIGH;
+    let (words, rest) = text.as_chunks::<8>();
+    for (place, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let quote = below(word ^ (LOW * u64::from(b'"')), 1);
+        let backslash = below(word ^ (LOW * u64::from(b'\\')), 1);
+        let found = below(word, 0x20) | quote | backslash;
+        if found != 0 {
+            return place * 8 + found.trailing_zeros() as usize / 8;
+        }
+    }
+    let end = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f));
+    text.len() - rest.len() + end.unwrap_or(rest.len())
+}
+
 /// The value of a JSON text.
 pub fn read(text: &[u8]) -> Result<Value, ReadError> {
     let mut builder = Builder::default();
@@ -104,5 +125,24 @@ impl Sink for Builder {
 
     fn end_object(&mut self) {
         self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn plain_text_ends_at_the_first_special_byte_wherever_it_is() {
+        for length in 0..40 {
+            let plain = "aé\u{7f}~!#[] ".repeat(4).into_bytes()[..length].to_vec();
+            assert_eq!(super::plain_length(&plain), length);
+            for at in 0..length {
+                for special in [b'"', b'\\', 0, 0x1f, b'\n'] {
+                    let mut text = plain.clone();
+                    text[at] = special;
+                    text[length - 1] = if at < length - 1 { b'"' } else { special };
+                    assert_eq!(super::plain_length(&text), at);
+                }
+            }
+        }
     }
 }

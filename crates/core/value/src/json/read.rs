@@ -3,7 +3,7 @@
 //! A whole number without fraction and exponent that fits is an integer; every other number is the nearest double. A
 //! number beyond the doubles is refused, and so is half of a surrogate pair. `-0` is the double of that name.
 
-use super::Sink;
+use super::{Sink, plain_length};
 use crate::ReadError;
 use crate::limits::{DEPTH_MAX, TEXT_BYTES_MAX};
 
@@ -169,9 +169,7 @@ impl<'t, S: Sink> Reader<'t, '_, S> {
 
     /// Goes on to the next byte that is no ordinary part of a string.
     fn plain(&mut self) {
-        let rest = &self.bytes[self.at..];
-        let end = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f));
-        self.at += end.unwrap_or(rest.len());
+        self.at += plain_length(&self.bytes[self.at..]);
     }
 
     fn escape(&mut self) -> Result<(), ReadError> {

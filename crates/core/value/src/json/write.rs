@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::plain_length;
 use crate::decimal::Decimal;
 use crate::node::{Node, ValueRef};
 
@@ -45,14 +46,13 @@ pub fn write(value: ValueRef<'_>, out: &mut String) {
 /// Appends a string in quotes.
 pub fn string(text: &str, out: &mut String) {
     out.push('"');
-    let mut from = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
-            continue;
-        }
-        out.push_str(&text[from..at]);
-        from = at + 1;
-        match byte {
+    let mut rest = text;
+    loop {
+        let length = plain_length(rest.as_bytes());
+        out.push_str(&rest[..length]);
+        let Some(byte) = rest.as_bytes().get(length) else { break };
+        rest = &rest[length + 1..];
+        match *byte {
             b'"' => out.push_str("\\\""),
             b'\\' => out.push_str("\\\\"),
             b'\n' => out.push_str("\\n"),
@@ -60,14 +60,13 @@ pub fn string(text: &str, out: &mut String) {
             b'\t' => out.push_str("\\t"),
             0x08 => out.push_str("\\b"),
             0x0c => out.push_str("\\f"),
-            _ => {
+            byte => {
                 out.push_str("\\u00");
                 out.push(char::from(b'0' + (byte >> 4)));
                 out.push(char::from(b"0123456789abcdef"[usize::from(byte & 15)]));
             }
         }
     }
-    out.push_str(&text[from..]);
     out.push('"');
 }
 
