@@ -63,6 +63,25 @@ impl Query {
         canonical_hash((&Value::Array(parts)).into()) as u64
     }
 
+    /// The expression of a computed property: `SELECT VALUE expression FROM name` and nothing else.
+    pub fn computed_property(&self) -> Result<tree::Expression, QueryErrors> {
+        let level = self.check(&Parameters::new())?.level;
+        let is_plain = matches!(self.select.projection, syntax::Projection::Value(_))
+            && level.sources == [tree::Source::Items]
+            && level.filter.is_none()
+            && level.grouping.is_none()
+            && !level.is_distinct
+            && level.sort.is_empty()
+            && level.offset == 0
+            && level.limit.is_none();
+        if is_plain {
+            return Ok(level.output);
+        }
+        let message =
+            "A computed property must be of the form SELECT VALUE <expression> FROM <name>.";
+        Err(QueryError::invalid(message).at(code::SYNTAX, self.select.span).into())
+    }
+
     /// Resolves names, parameters and functions.
     pub fn check(&self, parameters: &Parameters) -> Result<Checked, QueryErrors> {
         self.check_with(parameters, &[])

@@ -81,3 +81,17 @@ fn places_are_counted_in_utf16_units() {
          \"code\":\"SC2001\",\"message\":\"Identifier 'x' could not be resolved.\"}]}"
     );
 }
+
+#[test]
+fn computed_properties_stand_for_their_expressions() {
+    let computed = Query::parse("SELECT VALUE LOWER(c.name) FROM c").unwrap().computed_property();
+    let computed = [("lower".to_owned(), computed.unwrap())];
+    let query = Query::parse("SELECT VALUE d.lower FROM d WHERE d.lower = 'a'").unwrap();
+    let plain =
+        Query::parse("SELECT VALUE LOWER(d.name) FROM d WHERE LOWER(d.name) = 'a'").unwrap();
+    let parameters = Parameters::new();
+    assert_eq!(query.check_with(&parameters, &computed), plain.check(&parameters));
+    for text in ["SELECT c.a FROM c", "SELECT VALUE c.a FROM c WHERE c.b", "SELECT VALUE 1"] {
+        assert!(Query::parse(text).unwrap().computed_property().is_err(), "{text}");
+    }
+}

@@ -16,14 +16,24 @@ pub(super) struct Top<T> {
     bytes: usize,
     /// Keys up to this one were given by an earlier page.
     after: Option<Vec<u8>>,
+    /// The least key that was dropped after it had been taken. Nothing from there on is taken again: it would be on the
+    /// page although something before it is missing, and a group would lack the rows that it had before.
+    ceiling: Option<Vec<u8>>,
     /// Whether something was dropped that a later page needs.
     has_dropped: bool,
 }
 
 impl<T> Top<T> {
     pub(super) fn new(capacity: usize, bytes_max: Option<usize>, after: Option<Vec<u8>>) -> Self {
-        let entries = BTreeMap::new();
-        Self { entries, capacity, bytes_max, bytes: 0, after, has_dropped: false }
+        Self {
+            entries: BTreeMap::new(),
+            capacity,
+            bytes_max,
+            bytes: 0,
+            after,
+            ceiling: None,
+            has_dropped: false,
+        }
     }
 
     /// Whether an entry of this key would be kept.
@@ -33,7 +43,8 @@ impl<T> Top<T> {
         }
         let is_full = self.entries.len() >= self.capacity;
         let last = self.entries.last_key_value().map(|(last, _)| last.as_slice());
-        if is_full && last.is_none_or(|last| key > last) {
+        let is_above = self.ceiling.as_deref().is_some_and(|ceiling| key >= ceiling);
+        if is_above || (is_full && last.is_none_or(|last| key > last)) {
             self.has_dropped = true;
             return false;
         }
@@ -57,8 +68,9 @@ impl<T> Top<T> {
             self.bytes -= replaced;
         }
         while self.is_over() {
-            let Some((_, (_, bytes))) = self.entries.pop_last() else { break };
+            let Some((key, (_, bytes))) = self.entries.pop_last() else { break };
             self.bytes -= bytes;
+            self.ceiling = Some(key);
             self.has_dropped = true;
         }
         if self.bytes > MEMORY_BYTES_MAX && self.bytes_max.is_none() {
@@ -77,5 +89,37 @@ impl<T> Top<T> {
     /// The entries in their order, and whether more would follow.
     pub(super) fn finish(self) -> (impl Iterator<Item = (Vec<u8>, T)>, bool) {
         (self.entries.into_iter().map(|(key, (entry, _))| (key, entry)), self.has_dropped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Top;
+
+    fn push(top: &mut Top<u8>, key: u8, bytes: usize) {
+        if top.wants(&[key]) {
+            top.insert(vec![key], key, bytes).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_was_dropped_for_its_size_is_not_overtaken() {
+        let mut top = Top::new(10, Some(100), None);
+        push(&mut top, 5, 60);
+        push(&mut top, 3, 60);
+        push(&mut top, 7, 1);
+        push(&mut top, 4, 1);
+        let (entries, has_more) = top.finish();
+        assert_eq!(entries.map(|(_, it)| it).collect::<Vec<_>>(), [3, 4]);
+        assert!(has_more);
+    }
+
+    #[test]
+    fn only_the_least_behind_the_last_page_are_kept() {
+        let mut top = Top::new(2, Some(1000), Some(vec![2]));
+        [9, 2, 4, 1, 3, 8].into_iter().for_each(|key| push(&mut top, key, 1));
+        let (entries, has_more) = top.finish();
+        assert_eq!(entries.map(|(_, it)| it).collect::<Vec<_>>(), [3, 4]);
+        assert!(has_more);
     }
 }

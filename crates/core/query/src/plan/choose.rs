@@ -59,6 +59,8 @@ struct Best {
     access: Access,
     breadth: Breadth,
     is_exact: bool,
+    /// Tells accesses of one breadth apart: less is better.
+    hint: u8,
     /// Entries that are read, if that is known.
     entries: Option<u64>,
 }
@@ -71,7 +73,7 @@ fn best(condition: &Condition, schema: &dyn Schema) -> Option<Best> {
             let candidates = parts.iter().filter_map(|part| best(part, schema));
             candidates.min_by(|one, two| match (one.entries, two.entries) {
                 (Some(one), Some(two)) => one.cmp(&two),
-                _ => one.breadth.cmp(&two.breadth),
+                _ => (one.breadth, one.hint).cmp(&(two.breadth, two.hint)),
             })
         }
         Condition::Any(parts) => {
@@ -88,7 +90,7 @@ fn best(condition: &Condition, schema: &dyn Schema) -> Option<Best> {
                 entries = entries.zip(best.entries).map(|(one, two)| one.saturating_add(two));
                 is_exact &= best.is_exact;
             }
-            Some(Best { access: Access::AnyOf(scans), breadth, is_exact, entries })
+            Some(Best { access: Access::AnyOf(scans), breadth, hint: 1, is_exact, entries })
         }
     }
 }
@@ -96,8 +98,14 @@ fn best(condition: &Condition, schema: &dyn Schema) -> Option<Best> {
 fn of_entry(entry: &Entry, schema: &dyn Schema) -> Best {
     let scan = entry.scan(false);
     let entries = schema.estimate(&scan);
+    let hint = match &entry.path {
+        path if schema.is_selective(path) => 0,
+        // What all items of a shardlet have in common tells none of them apart.
+        path if schema.partition_key().contains(path) => 2,
+        _ => 1,
+    };
     let (breadth, is_exact) = (entry.breadth, entry.is_exact);
-    Best { access: Access::Index(scan), breadth, is_exact, entries }
+    Best { access: Access::Index(scan), breadth, hint, is_exact, entries }
 }
 
 /// Values that the filter fixes for the paths of the partition key, from the first one on.

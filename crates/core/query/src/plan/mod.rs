@@ -107,6 +107,11 @@ pub trait Schema {
         false
     }
 
+    /// Whether nearly every item has a value of its own at this path, so that equality finds few.
+    fn is_selective(&self, _path: &Path) -> bool {
+        false
+    }
+
     /// Whether every item has an entry for this path, so that reading the index in its order leaves no item out.
     fn is_everywhere(&self, _path: &Path) -> bool {
         false

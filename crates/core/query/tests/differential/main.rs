@@ -43,9 +43,13 @@ fn check(seed: u64) -> &'static str {
     let checked = query.check(&parameters);
     let checked = Arc::new(checked.unwrap_or_else(|error| panic!("seed {seed}: {text}: {error}")));
     let made = plan(&checked, &container);
-    let expected = all_rows(&checked, &container, &everything(&made), 10_000);
-    let page_rows = 1 + chance.below(5);
-    let found = all_rows(&checked, &container, &made, page_rows);
+    let expected =
+        all_rows(&checked, &container, &everything(&made), &PageOptions::of_rows(10_000));
+    let mut options = PageOptions::of_rows(1 + chance.below(5));
+    if chance.below(3) == 0 {
+        options.bytes = 20 + chance.below(500);
+    }
+    let found = all_rows(&checked, &container, &made, &options);
     let (mut expected, mut found) = match (expected, found) {
         (Ok(expected), Ok(found)) => (expected, found),
         (Err(_), Err(_)) => return "error",
@@ -89,7 +93,7 @@ fn all_rows(
     checked: &Arc<Checked>,
     container: &Container,
     plan: &Plan,
-    page_rows: usize,
+    options: &PageOptions,
 ) -> Result<Vec<String>, String> {
     let places = container.places(plan);
     let mut rows = Vec::new();
@@ -102,7 +106,7 @@ fn all_rows(
             checked.clone(),
             1,
             Context::new(0, 0),
-            PageOptions::of_rows(page_rows),
+            options.clone(),
             plan.order == Order::Merged,
             start.clone(),
         )
