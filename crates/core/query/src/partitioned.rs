@@ -7,7 +7,7 @@ use lazuli_value::{Object, Value};
 
 use crate::Query;
 use crate::check::{Checked, Parameters, aggregate_kind, alias, has_aggregate, implied_name};
-use crate::error::{QueryErrors, Span};
+use crate::error::{QueryError, QueryErrors, Span};
 use crate::syntax::{Count, Expr, ExprKind, OrderItem, Projection, Select};
 use crate::tree::AggregateKind;
 
@@ -22,7 +22,8 @@ pub struct KeyHashRange {
     pub is_max_inclusive: bool,
 }
 
-/// The document for a query. `ranges` are those that the query has to be sent to; `is_one_key` says that they are one
+/// The document for a query. It is refused for ORDER BY RANK and for queries over the complete result of another one: no
+/// client can put their results together from those of partitions. `ranges` are those that the query has to be sent to; `is_one_key` says that they are one
 /// partition key, so that the partition does everything by itself.
 pub fn execution_info(
     query: &Query,
@@ -31,6 +32,10 @@ pub fn execution_info(
     is_one_key: bool,
 ) -> Result<Value, QueryErrors> {
     let checked = query.check(parameters)?;
+    if !is_one_key && (query.select().is_ranked || checked.before.is_some()) {
+        let message = "Partitions cannot run parts of this query. The server runs it as a whole.";
+        return Err(QueryError::invalid(message).into());
+    }
     let info = if is_one_key { Info::default() } else { Info::of(query.select(), &checked) };
     let ranges = ranges.iter().map(|range| {
         object([
@@ -400,6 +405,18 @@ mod tests {
                 ("groupByAliasToAggregateType", "{\"k\":null,\"n\":\"Count\"}"),
             ],
         );
+    }
+
+    #[test]
+    fn what_clients_cannot_put_together_has_no_plan() {
+        for text in [
+            "SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE c.a FROM c) AS s",
+            "SELECT * FROM c ORDER BY RANK FullTextScore(c.text, 'a')",
+        ] {
+            let query = Query::parse(text).unwrap();
+            assert!(execution_info(&query, &Parameters::new(), &[], false).is_err(), "{text}");
+            assert!(execution_info(&query, &Parameters::new(), &[], true).is_ok(), "{text}");
+        }
     }
 
     #[test]

@@ -78,15 +78,7 @@ pub fn evaluate<'v>(
         }
         Expression::In { value: inside, list, .. } => is_in(inside, list, frame, context)?,
         Expression::Like { value: inside, pattern, escape } => {
-            match (value(inside)?, value(pattern)?) {
-                (Some(text), Some(pattern)) => {
-                    match text.as_ref().as_str().zip(pattern.as_ref().as_str()) {
-                        Some((text, pattern)) => Some(truth(is_like(text, pattern, *escape)?)),
-                        None => None,
-                    }
-                }
-                _ => None,
-            }
+            like(value(inside)?, value(pattern)?, *escape)?
         }
         Expression::Coalesce(one, two) => match value(one)? {
             Some(value) => Some(value),
@@ -127,6 +119,18 @@ fn member<'v>(inside: Datum<'v>, index: &Datum<'_>) -> Option<Datum<'v>> {
     let place = index.as_f64()?;
     let is_place = place >= 0.0 && place.trunc() == place && place < f64::from(u32::MAX);
     if is_place { inside.at(place as usize) } else { None }
+}
+
+fn like<'v>(
+    text: Option<Datum<'v>>,
+    pattern: Option<Datum<'v>>,
+    escape: Option<char>,
+) -> Evaluated<'v> {
+    let (Some(text), Some(pattern)) = (text, pattern) else { return Ok(None) };
+    match text.as_ref().as_str().zip(pattern.as_ref().as_str()) {
+        Some((text, pattern)) => Ok(Some(truth(is_like(text, pattern, escape)?))),
+        None => Ok(None),
+    }
 }
 
 /// AND and OR: one operand of the deciding value decides, else one that is no boolean makes all undefined.
