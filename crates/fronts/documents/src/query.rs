@@ -154,7 +154,7 @@ pub(crate) fn page_of(
     let mut is_end = true;
     for (place, value) in (0_u64..).zip(values) {
         let place = place.to_be_bytes();
-        if after.as_ref().is_some_and(|after| after.is_behind(&place)) {
+        if after.as_ref().is_some_and(|after| after.position.is_behind(&place)) {
             continue;
         }
         let encoded = value.encode();
