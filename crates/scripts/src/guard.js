@@ -38,7 +38,9 @@
     for (const name of reading) {
         replace(Array.prototype, name, (original) => function (...given) {
             if (!isArray(this)) {
-                if (this === null || typeof this !== 'object') return apply(original, this, given);
+                if (this === null || (typeof this !== 'object' && typeof this !== 'function')) {
+                    return apply(original, this, given);
+                }
                 return apply(original, copyOf(this), given);
             }
             checkLength(this.length);
@@ -55,7 +57,7 @@
     replace(Array.prototype, 'concat', (original) => function (...given) {
         for (const part of [this, ...given]) {
             if (isArray(part)) checkLength(part.length);
-            else if (part !== null && typeof part === 'object' && part[spreadable] !== undefined) {
+            else if (part !== null && part !== undefined && part[spreadable] !== undefined) {
                 throw new TypeErrorOf('concat spreads arrays only');
             }
         }

@@ -1,6 +1,7 @@
 //! Stored procedures, triggers and user-defined functions in JavaScript.
 //!
-//! - [`Udf`] is a function of the query language: compiled once for a query, called for each row.
+//! - [`Udf`] is a function of the query language: compiled once for a query, called for each row. [`Functions`] are all
+//!   those of a container, as a query takes them.
 //! - [`Run`] is one run of a procedure or a trigger as a sequence of steps: the script asks for an operation on its
 //!   container ([`Call`]), somebody performs it in the script's transaction, the script goes on with the [`Answer`].
 //! - [`Scripts`] does that on threads, with a [`Host`] that performs the calls.
@@ -12,6 +13,7 @@
 
 pub mod call;
 mod error;
+mod functions;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 pub mod limits;
@@ -22,6 +24,7 @@ mod udf;
 
 pub use call::{Answer, Call, Host, IndexAction, Link, Page, Write};
 pub use error::{Exception, ScriptError};
+pub use functions::Functions;
 pub use limits::Limits;
 pub use run::{Input, Message, Outcome, Role, Run, Step, TriggerOperation};
 pub use thread::Scripts;

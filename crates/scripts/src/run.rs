@@ -147,7 +147,7 @@ impl Run {
 
     /// Builds the API inside of the sandbox.
     fn install(&mut self, input: Input) -> Result<(), ScriptError> {
-        let setup = setup_text(input);
+        let setup = setup_text(input, self.limits.result_bytes);
         let (watch, limits) = (Arc::clone(&self.sandbox.watch), self.limits.clone());
         let shared = Arc::clone(&self.shared);
         let request = move |text: String| -> i32 {
@@ -234,7 +234,7 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-fn setup_text(input: Input) -> String {
+fn setup_text(input: Input, body_max: usize) -> String {
     let mut setup = Object::new();
     let Input { role, self_link, alt_link, mut request, logging } = input;
     let (kind, arguments, operation, response) = match role {
@@ -251,6 +251,7 @@ fn setup_text(input: Input) -> String {
     setup.insert("selfLink", Value::String(self_link));
     setup.insert("altLink", Value::String(alt_link));
     setup.insert("logging", Value::Bool(logging));
+    setup.insert("bodyMax", Value::Int64(i64::try_from(body_max).unwrap_or(i64::MAX)));
     setup.insert("arguments", Value::Array(arguments));
     setup.insert("request", message(request));
     if let Some(operation) = operation {

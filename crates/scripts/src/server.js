@@ -307,10 +307,25 @@
             if (known) throw new Error(codes.Forbidden, 'Not a writable property: ' + name);
             throw badRequest('Cannot set new values: ' + name);
         }
-        function setBody(body) { check('body'); content.body = body; }
+        // A body that would be too large is refused here, so that a script can return what it has so far.
+        function fit(size) {
+            if (size <= setup.bodyMax) return size;
+            throw new Error(codes.RequestEntityTooLarge, 'The message would be too large.');
+        }
+        function sizeOf(value) {
+            if (value === undefined || value === null) return 0;
+            return (typeof value === 'object' ? stringify(value) : String(value)).length;
+        }
+        let size = 0;
+        function setBody(body) {
+            check('body');
+            size = fit(sizeOf(body));
+            content.body = body;
+        }
         function appendBody(more) {
             check('body');
             const has = content.body !== undefined && content.body !== null;
+            size = fit((has ? size : 0) + sizeOf(more));
             content.body = has ? content.body + more : more;
         }
         return {
@@ -318,7 +333,7 @@
             setBody,
             appendBody,
             getValue(name) { return String(name).toLowerCase() === 'body' ? content.body : content.headers[name]; },
-            setValue(name, value) { check(name); content.body = value; },
+            setValue(name, value) { check(name); setBody(value); },
             appendValue(name, value) { check(name); appendBody(value); },
         };
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::call::{Answer, Host};
 use crate::error::ScriptError;
@@ -42,28 +42,53 @@ impl Scripts {
         input: Input,
         host: &mut impl Host,
     ) -> Result<Outcome, ScriptError> {
+        let (steps, mut taken_steps) = mpsc::channel(1);
+        let (answers, given_answers) = std::sync::mpsc::sync_channel(1);
+        let limits = self.limits.clone();
+        self.spawn(move || play(&source, input, &limits, &steps, &given_answers)).await?;
+        self.in_time(attend(&mut taken_steps, &answers, host)).await
+    }
+
+    /// Whether a text can be a script: it compiles, and holds a function. What stands outside of functions is run.
+    pub async fn check(&self, source: Arc<str>) -> Result<(), ScriptError> {
+        let (answer, found) = oneshot::channel();
+        let limits = self.limits.clone();
+        self.spawn(move || {
+            let _ = answer.send(crate::check(&source, &limits));
+        })
+        .await?;
+        self.in_time(async { found.await.unwrap_or_else(|_| Err(gone())) }).await
+    }
+
+    /// Starts something on a thread as soon as one may be started.
+    async fn spawn(&self, work: impl FnOnce() + Send + 'static) -> Result<(), ScriptError> {
         let permit = Arc::clone(&self.permits).acquire_owned();
         let permit = match tokio::time::timeout(self.limits.time, permit).await {
             Ok(Ok(permit)) => permit,
             Ok(Err(_)) | Err(_) => return Err(ScriptError::Busy),
         };
-        let (steps, mut taken_steps) = mpsc::channel(1);
-        let (answers, given_answers) = std::sync::mpsc::sync_channel(1);
-        let limits = self.limits.clone();
-        let script = move || {
-            let _permit = permit;
-            play(&source, input, &limits, &steps, &given_answers);
+        let work = move || {
+            work();
+            drop(permit);
         };
         let thread =
             std::thread::Builder::new().name("script".to_owned()).stack_size(THREAD_STACK_BYTES);
-        thread.spawn(script).map_err(|error| ScriptError::Engine(error.to_string()))?;
-        let time_max = self.limits.time.saturating_add(self.limits.grace);
-        let all = attend(&mut taken_steps, &answers, host);
-        match tokio::time::timeout(time_max, all).await {
-            Ok(result) => result,
-            Err(_) => Err(ScriptError::Time),
-        }
+        let spawned = thread.spawn(work);
+        spawned.map(drop).map_err(|error| ScriptError::Engine(error.to_string()))
     }
+
+    /// Waits for a thread as long as it may take, and for the time in which it should notice its deadline.
+    async fn in_time<T>(
+        &self,
+        work: impl Future<Output = Result<T, ScriptError>>,
+    ) -> Result<T, ScriptError> {
+        let time_max = self.limits.time.saturating_add(self.limits.grace);
+        tokio::time::timeout(time_max, work).await.unwrap_or(Err(ScriptError::Time))
+    }
+}
+
+fn gone() -> ScriptError {
+    ScriptError::Engine("the thread of the script is gone".to_owned())
 }
 
 /// The side of the caller: performs calls until the script has ended.
@@ -81,7 +106,7 @@ async fn attend(
             }
             Some(Ok(Step::Done(outcome))) => return Ok(outcome),
             Some(Err(error)) => return Err(error),
-            None => return Err(ScriptError::Engine("the thread of the script is gone".to_owned())),
+            None => return Err(gone()),
         }
     }
 }

@@ -106,9 +106,9 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         folder: SCRIPTS,
-        may_name: &[VALUE],
+        may_name: &[QUERY, VALUE],
         tests_may_name: &[],
-        why: "a script sees values and its host; whose transaction the host is, is decided above",
+        why: "a script sees values, its host and the query that calls it; what they run on is decided above",
     },
     Layer {
         folder: NET,

@@ -1,6 +1,9 @@
 //! User-defined functions.
 
-use lazuli_scripts::{Limits, ScriptError, Udf, check};
+use std::collections::BTreeMap;
+
+use lazuli_query::evaluate::UserFunctions;
+use lazuli_scripts::{Functions, Limits, ScriptError, Udf, check};
 use lazuli_value::Value;
 
 use crate::container::json;
@@ -97,4 +100,23 @@ fn a_function_can_be_moved_to_another_thread() {
     assert_eq!(function.call(&[Some(Value::Int64(1))]).unwrap(), Some(Value::Int64(2)));
     let moved = std::thread::spawn(move || function.call(&[Some(Value::Int64(2))]).unwrap());
     assert_eq!(moved.join().unwrap(), Some(Value::Int64(3)));
+}
+
+#[test]
+fn a_query_finds_functions_by_name_and_learns_why_they_fail() {
+    let sources =
+        [("tax", "x => x * 0.2"), ("broken", "function ("), ("thrower", "() => { throw 'no'; }")];
+    let sources: BTreeMap<_, _> =
+        sources.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+    let functions = Functions::new(sources, Limits::default());
+    for income in [10, 20] {
+        let tax = functions.call("tax", &[Some(Value::Int64(income))]);
+        assert_eq!(tax, Ok(Some(Value::Int64(income / 5))));
+    }
+    for (name, part) in
+        [("absent", "not found"), ("broken", "not valid"), ("thrower", "Exception = no")]
+    {
+        let error = functions.call(name, &[]).unwrap_err();
+        assert!(error.message.contains(part), "{name}: {error}");
+    }
 }

@@ -56,6 +56,8 @@ fn native_loops_over_invented_lengths_are_refused() {
         "Array.prototype.indexOf.call({length: 9007199254740991}, 1)",
         "Array.prototype.forEach.call({length: 9007199254740991}, function () {})",
         "Array.prototype.fill.call({length: 9007199254740991}, 1)",
+        "Array.prototype.includes.call(Object.defineProperty(() => 1, 'length', {value: 9007199254740991}), 1)",
+        "[].concat({length: 9007199254740991, [Symbol.isConcatSpreadable]: true})",
         "var a = []; a.length = 4294967295; a.indexOf(1)",
         "var a = []; a.length = 4294967295; [].concat(a)",
         "var a = []; a.length = 4294967295; a.sort()",
@@ -120,7 +122,18 @@ fn sizes_of_source_and_result_are_limited() {
     assert!(matches!(run(&long, patient()), Err(ScriptError::Source(_))));
     let large = "function () { __.response.setBody('x'.repeat(5000)); }";
     let limits = Limits { result_bytes: 4096, ..patient() };
-    assert_eq!(run(large, limits.clone()), Err(ScriptError::TooLarge));
+    let Err(ScriptError::Thrown(exception)) = run(large, limits.clone()) else { panic!() };
+    assert_eq!(exception.number, Some(413));
+    let grown = "function () { var a = []; __.response.setBody(a); a.push('x'.repeat(5000)); }";
+    assert_eq!(run(grown, limits.clone()), Err(ScriptError::TooLarge));
+    let partial = "function () {
+        var n = 0, body = __.response;
+        try { while (true) { body.appendBody('x'.repeat(100)); n++; } }
+        catch (e) { if (e.number !== 413) throw e; }
+        body.setBody(n);
+    }";
+    let outcome = run(partial, limits.clone()).unwrap();
+    assert_eq!(outcome.response, Some(Value::Int64(40)));
     let mut function = Udf::compile("() => ['x'.repeat(5000)]", &limits).unwrap();
     assert_eq!(function.call(&[]), Err(ScriptError::TooLarge));
     let log = "function () { while (true) console.log('xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'); }";
@@ -209,6 +222,16 @@ fn a_script_that_spoils_its_own_world_harms_only_itself() {
         let _ = run(&format!("function () {{ {body} }}"), patient());
     }
     assert!(run("function () {}", patient()).is_ok());
+}
+
+#[test]
+fn a_text_is_checked_within_the_limits() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let scripts = Scripts::new(1, short());
+    let check = |text: &str| runtime.block_on(scripts.check(text.into()));
+    assert_eq!(check("function () {}"), Ok(()));
+    assert!(matches!(check("function ("), Err(ScriptError::Source(_))));
+    assert_eq!(check("(function () { while (true) {} })()"), Err(ScriptError::Time));
 }
 
 #[test]

@@ -69,11 +69,17 @@ fn contains_any(call: &Call<'_>) -> Option<Value> {
 
 /// For each argument after the array whether it is an element, or nothing if it is undefined.
 fn found<'c>(call: &Call<'c>) -> Option<impl Iterator<Item = Option<bool>>> {
+    /// With more values than these it is faster to make a set of the elements first.
+    const FEW: usize = 4;
     let array = call.array(0)?;
+    let set = if call.arguments.len() > FEW { Some(hashes(array)) } else { None };
     let sought = call.arguments.iter().skip(1);
     Some(sought.map(move |sought| {
         let sought = sought.as_ref()?.as_ref();
-        Some(array.iter().any(|element| equal(element, sought)))
+        Some(match &set {
+            Some(set) => set.contains(&canonical_hash(sought)),
+            None => array.iter().any(|element| equal(element, sought)),
+        })
     }))
 }
 
@@ -240,6 +246,9 @@ mod tests {
             ("ARRAY_CONTAINS_ALL([1, 2], 1, 7)", "false"),
             ("ARRAY_CONTAINS_ALL([1, 2], 1, undefined)", "undefined"),
             ("ARRAY_CONTAINS_ALL([1, 2], 7, undefined)", "false"),
+            ("ARRAY_CONTAINS_ALL([1, 2, 3, 4, 5], 5, 4, 3.0, 2, 1)", "true"),
+            ("ARRAY_CONTAINS_ALL([1, 2, 3, 4, 5], 5, 4, 3, 2, 0)", "false"),
+            ("ARRAY_CONTAINS_ANY(['a', {'b':1}], 1, 2, 3, {'b':1.0}, undefined)", "true"),
         ]);
     }
 

@@ -16,6 +16,7 @@ mod math;
 pub mod rank;
 mod regex;
 mod spatial;
+mod stem;
 mod strings;
 mod text;
 mod three_valued;
@@ -182,5 +183,99 @@ mod tests {
         assert_eq!(call("LOWER", &[Some("ÄB".into())]), Some("äb".into()));
         assert_eq!(call("IS_DEFINED", &[None]), Some(Value::Bool(false)));
         assert_eq!(call("IS_DEFINED", &[Some(Value::Null)]), Some(Value::Bool(true)));
+    }
+
+    /// Values of all kinds, many of which some function must take care with.
+    fn odd_values() -> Vec<Option<Value>> {
+        let texts = [
+            "null",
+            "true",
+            "0",
+            "-1",
+            "1.5",
+            "1e308",
+            "-1e-308",
+            "9223372036854775807",
+            "3000000000",
+            "[]",
+            "[1,2,3]",
+            "[\"a\",null,{\"b\":[1]}]",
+            "[1e308,1e308]",
+            "{}",
+            "{\"a\":{\"a\":1}}",
+            "{\"_rid\":\"iAEeANrzNAAJAAAAAAAAAA==\"}",
+            "{\"term\":\"word\",\"distance\":2}",
+            "{\"distanceFunction\":\"euclidean\"}",
+            "\"\"",
+            "\"a\"",
+            "\"aä😀\"",
+            "\"word word\"",
+            "\"yyyy\"",
+            "\"ns\"",
+            "\"i\"",
+            "\"(a|b)*\"",
+            "\"2020-02-29T23:59:59.9999999Z\"",
+            "\"0001-01-01\"",
+            "\"9999-12-31\"",
+            "\"[1,{}]\"",
+            "{\"type\":\"Point\",\"coordinates\":[180,-90]}",
+            "{\"type\":\"LineString\",\"coordinates\":[[0,0],[180,0],[0,90]]}",
+            "{\"type\":\"Polygon\",\"coordinates\":[[[0,0],[0,0],[0,0],[0,0]]]}",
+            "{\"type\":\"Polygon\",\"coordinates\":[[[0,0],[10,0],[10,10],[0,10],[0,0]]]}",
+            "{\"type\":\"Polygon\",\"coordinates\":[[[-180,-90],[180,-90],[180,90],[-180,90],[-180,-90]]]}",
+        ];
+        let values = texts.iter().map(|text| Value::from_json(text.as_bytes()).expect(text));
+        let mut values: Vec<_> = values.map(Some).collect();
+        values.extend([Value::Double(f64::NAN), Value::Double(f64::INFINITY)].map(Some));
+        values.extend(
+            [Value::MinKey, Value::DateTime(i64::MIN), Value::Decimal128([0xff; 16])].map(Some),
+        );
+        values.push(None);
+        values
+    }
+
+    #[test]
+    fn every_function_takes_any_values() {
+        let values = odd_values();
+        let mut random = lazuli_env::SplitMix64::new(1);
+        for function in GROUPS.iter().flat_map(|it| it.iter()) {
+            for _ in 0..3000 {
+                let most = function.most.min(function.least + 3);
+                let count = function.least + random.below(most - function.least + 1);
+                let arguments: Vec<_> =
+                    (0..count).map(|_| values[random.below(values.len())].clone()).collect();
+                let found = call(function.name, &arguments);
+                let finite = |value: &Value| value.encode().len() < 1024 * 1024;
+                assert!(found.as_ref().is_none_or(finite), "{}: {arguments:?}", function.name);
+            }
+        }
+    }
+
+    /// The functions of the service's documentation, without the aggregates.
+    const DOCUMENTED: &str = "ARRAY_AVG ARRAY_CONCAT ARRAY_CONTAINS ARRAY_CONTAINS_ALL ARRAY_CONTAINS_ANY \
+             ARRAY_LENGTH ARRAY_MAX ARRAY_MEDIAN ARRAY_MIN ARRAY_SLICE ARRAY_SUM CHOOSE \
+             OBJECTTOARRAY SETDIFFERENCE SETEQUAL SETINTERSECT SETUNION IIF DOCUMENTID \
+             FULLTEXTCONTAINS FULLTEXTCONTAINSALL FULLTEXTCONTAINSANY FULLTEXTSCORE RRF \
+             VECTORDISTANCE DATETIMEADD DATETIMEBIN DATETIMEDIFF DATETIMEFORMAT DATETIMEFROMPARTS \
+             DATETIMEPART DATETIMETOTICKS DATETIMETOTIMESTAMP DAY MONTH YEAR NOW AGO \
+             GETCURRENTDATETIME GETCURRENTDATETIMESTATIC GETCURRENTTICKS GETCURRENTTICKSSTATIC \
+             GETCURRENTTIMESTAMP GETCURRENTTIMESTAMPSTATIC TICKSTODATETIME TIMESTAMPTODATETIME ABS \
+             ACOS ASIN ATAN ATN2 CEILING COS COT DEGREES EXP FLOOR LOG LOG10 NUMBERBIN PI POWER \
+             RADIANS RAND ROUND SIGN SIN SQRT SQUARE TAN TRUNC INTADD INTSUB INTMUL INTDIV INTMOD \
+             INTBITAND INTBITOR INTBITXOR INTBITNOT INTBITLEFTSHIFT INTBITRIGHTSHIFT ST_AREA \
+             ST_DISTANCE ST_INTERSECTS ST_ISVALID ST_ISVALIDDETAILED ST_WITHIN CONCAT CONTAINS \
+             CONTAINS_ALL_CI CONTAINS_ALL_CS CONTAINS_ANY_CI CONTAINS_ANY_CS ENDSWITH INDEX_OF \
+             LASTINDEXOF LEFT LENGTH LOWER LTRIM REGEXMATCH REGEXEXTRACT REGEXEXTRACTALL REPLACE \
+             REPLICATE REVERSE RIGHT RTRIM STARTSWITH STRINGEQUALS STRINGJOIN STRINGSPLIT \
+             STRINGTOARRAY STRINGTOBOOLEAN STRINGTONULL STRINGTONUMBER STRINGTOOBJECT SUBSTRING \
+             SUBSTRINGAFTER SUBSTRINGBEFORE LASTSUBSTRINGAFTER LASTSUBSTRINGBEFORE REGEXREPLACE \
+             REGEXREPLACEALL TOSTRING TRIM UPPER IS_ARRAY IS_BOOL IS_DATETIME IS_DEFINED \
+             IS_FINITE_NUMBER IS_INTEGER IS_NULL IS_NUMBER IS_OBJECT IS_PRIMITIVE IS_STRING";
+
+    #[test]
+    fn every_function_of_the_service_is_there() {
+        let missing: Vec<&str> =
+            DOCUMENTED.split_whitespace().filter(|name| find(name).is_none()).collect();
+        assert!(missing.is_empty(), "{missing:?}");
     }
 }

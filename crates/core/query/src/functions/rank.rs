@@ -251,8 +251,8 @@ mod tests {
     #[test]
     fn a_text_that_is_none_comes_last() {
         let ranking = Ranking::of(&expression("FULLTEXTSCORE", vec![])).unwrap();
-        let none = call("FULLTEXTSCORE", &[None, Some("a".into())]).unwrap();
-        let evidence = [none, text("a b", &["a"])];
+        let none = call("FULLTEXTSCORE", &[None, Some("x".into())]).unwrap();
+        let evidence = [none, text("x y", &["x"])];
         assert_eq!(order(&ranking, &evidence), [1, 0]);
         assert_eq!(ranking.scores(&[]), Vec::<f64>::new());
     }
@@ -280,10 +280,10 @@ mod tests {
         let parts =
             || vec![expression("FULLTEXTSCORE", vec![]), expression("VECTORDISTANCE", vec![])];
         let plain = Ranking::of(&expression("RRF", parts())).unwrap();
-        let evidence: Vec<Value> = [("a a", 0.1), ("a b", 0.2), ("b b", 0.9)]
+        let evidence: Vec<Value> = [("x x", 0.1), ("x y", 0.2), ("y y", 0.9)]
             .iter()
             .map(|(words, distance)| {
-                call("RRF", &[Some(text(words, &["a"])), Some(Value::Double(*distance))]).unwrap()
+                call("RRF", &[Some(text(words, &["x"])), Some(Value::Double(*distance))]).unwrap()
             })
             .collect();
         let scores = plain.scores(&evidence);

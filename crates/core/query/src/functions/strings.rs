@@ -2,7 +2,7 @@
 
 use lazuli_value::{Value, ValueRef};
 
-use super::limits::{REPLICATED_CHARACTERS_MAX, TEXT_BYTES_MAX};
+use super::limits::{ARRAY_ELEMENTS_MAX, REPLICATED_CHARACTERS_MAX, TEXT_BYTES_MAX};
 use super::{Call, Function, three_valued};
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -211,7 +211,9 @@ fn split(call: &Call<'_>) -> Option<Value> {
     if delimiter.is_empty() {
         return Some(Value::Array(vec![text.into()]));
     }
-    Some(Value::Array(text.split(delimiter).map(Value::from).collect()))
+    let parts = text.split(delimiter).take(ARRAY_ELEMENTS_MAX + 1);
+    let parts: Vec<Value> = parts.map(Value::from).collect();
+    (parts.len() <= ARRAY_ELEMENTS_MAX).then_some(Value::Array(parts))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use lazuli_value::{ArrayRef, ValueRef};
 
 use super::super::limits::{PARTS_MAX, POINTS_MAX};
-use super::sphere::{Ring, Vector};
+use super::sphere::{Ring, Vector, any_cross};
 
 /// A longitude and a latitude in degrees.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -118,13 +118,8 @@ fn polygon(coordinates: ArrayRef<'_>, points: &mut usize) -> Result<Polygon, Rea
         rings.push(Ring::new(&places));
         all.push(ring);
     }
-    if has_crossing(&rings) {
+    if any_cross(rings.iter().flat_map(|ring| ring.arcs()).copied()) {
         return Err("The edges of a Polygon must not cross.");
     }
     Ok(Polygon { rings, positions: all })
-}
-
-fn has_crossing(rings: &[Ring]) -> bool {
-    let arcs: Vec<_> = rings.iter().flat_map(|ring| ring.arcs()).collect();
-    arcs.iter().enumerate().any(|(at, one)| arcs[at + 1..].iter().any(|two| one.crosses(two)))
 }

@@ -106,6 +106,12 @@ impl Arc {
         Self { from, to, normal: from.cross(to).unit(), least, most }
     }
 
+    /// Where the box of the arc begins and ends along an axis.
+    fn extent(&self, axis: usize) -> (f64, f64) {
+        let along = |it: Vector| [it.x, it.y, it.z][axis];
+        (along(self.least), along(self.most))
+    }
+
     pub(super) fn from(&self) -> Vector {
         self.from
     }
@@ -155,6 +161,24 @@ impl Arc {
         }
         if place.dot(self.from) >= place.dot(self.to) { self.from } else { self.to }
     }
+}
+
+/// Whether two of the arcs cross. They are compared only where their boxes overlap along the axis on which they are spread
+/// most, so that it takes little more than sorting them.
+pub(super) fn any_cross(arcs: impl Iterator<Item = Arc>) -> bool {
+    let mut arcs: Vec<Arc> = arcs.collect();
+    let spread = |axis: usize| {
+        let least = arcs.iter().map(|arc| arc.extent(axis).0).fold(f64::INFINITY, f64::min);
+        let most = arcs.iter().map(|arc| arc.extent(axis).1).fold(f64::NEG_INFINITY, f64::max);
+        most - least
+    };
+    let axis = (0..3).max_by(|one, two| spread(*one).total_cmp(&spread(*two))).unwrap_or(0);
+    arcs.sort_unstable_by(|one, two| one.extent(axis).0.total_cmp(&two.extent(axis).0));
+    arcs.iter().enumerate().any(|(at, one)| {
+        let end = one.extent(axis).1;
+        let near = arcs[at + 1..].iter().take_while(|two| two.extent(axis).0 <= end);
+        near.into_iter().any(|two| one.crosses(two))
+    })
 }
 
 /// A closed line. It divides the sphere into two regions, of which the one on the left is meant.

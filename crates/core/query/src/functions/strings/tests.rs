@@ -157,6 +157,7 @@ fn a_text_that_would_be_too_large_is_not_made() {
         call("REPLACE", &[Some(large.clone()), Some("a".into()), Some(large.clone())]),
         None
     );
+    assert_eq!(call("STRINGSPLIT", &[Some(large.clone()), Some("a".into())]), None);
     let parts = Value::Array(vec![large.clone(); 5]);
     assert_eq!(call("STRINGJOIN", &[Some(parts), Some("".into())]), None);
 }
