@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use lazuli_store::Reason;
+use lazuli_store::{Kind, Reason};
 
 lazuli_store::reasons! {
     /// Failures that decide the status of an answer of the admin API. All others are the server's own.
@@ -23,13 +23,16 @@ pub struct Failure {
     code: Cow<'static, str>,
     message: String,
     hint: Option<String>,
+    /// Whether it is expected to go away by itself, as when a database is away.
+    is_passing: bool,
 }
 
 pub type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
     pub fn new(code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
-        Self { code: code.into(), message: message.into(), hint: None }
+        let (code, message) = (code.into(), message.into());
+        Self { code, message, hint: None, is_passing: false }
     }
 
     pub fn of(reason: FailureReason, message: impl Into<String>) -> Self {
@@ -52,6 +55,10 @@ impl Failure {
         R::ALL.iter().copied().find(|reason| (*reason).into() == self.code)
     }
 
+    pub(crate) fn is_passing(&self) -> bool {
+        self.is_passing
+    }
+
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -71,6 +78,7 @@ impl std::error::Error for Failure {}
 
 impl From<lazuli_store::Error> for Failure {
     fn from(error: lazuli_store::Error) -> Self {
-        Self::new(error.code(), error.message())
+        let is_passing = matches!(error.kind(), Kind::Unavailable { .. } | Kind::Moved);
+        Self { is_passing, ..Self::new(error.code(), error.message()) }
     }
 }

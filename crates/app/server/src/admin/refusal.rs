@@ -110,6 +110,7 @@ impl From<Failure> for Refusal {
                 StatusCode::CONFLICT
             }
             Some(Why::BadAccount | Why::BadRequest) => StatusCode::BAD_REQUEST,
+            None if failure.is_passing() => StatusCode::SERVICE_UNAVAILABLE,
             None => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::new(status, failure)
