@@ -64,6 +64,11 @@ impl Deriving {
         Self(Some(deriver))
     }
 
+    /// Whether a container may have rules.
+    fn is_about(&self, container: &Container) -> bool {
+        self.0.as_ref().is_some_and(|deriver| deriver.schema() == container.schema)
+    }
+
     /// The rules of a container, if it has any.
     #[inline]
     pub(crate) fn rules(&self, container: &Container) -> Result<Option<Arc<dyn Rules>>> {
@@ -207,7 +212,7 @@ impl Engine {
     /// no partition is on its way.
     pub(crate) async fn derived(&self, container: ContainerId) -> Result<Derived> {
         let cached = self.router.container(container).await?;
-        if self.settings.deriving.rules(&cached)?.is_none() {
+        if !self.settings.deriving.is_about(&cached) {
             return Ok(Derived { container: cached, rules: None });
         }
         let container = Arc::new(self.manager.catalog().container(container).await?);

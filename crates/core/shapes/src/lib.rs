@@ -7,3 +7,6 @@ pub mod blob;
 pub mod document;
 pub mod queue;
 pub mod record;
+
+// What callers need to speak of documents, so that they name the shapes and nothing under them.
+pub use {lazuli_query as query_language, lazuli_value as value};

@@ -8,16 +8,16 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use lazuli_engine::{Component, Engine, KeyRange, Kind, PageLimit};
-use lazuli_query::evaluate::Context;
-use lazuli_query::execute::PageOptions;
-use lazuli_query::{Parameters, Query};
 use lazuli_shapes::document::{
     Body, Collection, DefinitionChange, Documents, FeedMode, FeedPosition, FeedStart,
     IndexingPolicy, ItemFeed, KeyKind, NewCollection, NewDefinition, Operation, PartitionKey, Path,
     QueryFailure, QueryRequest, ResourceKind, Rid, Scope,
 };
+use lazuli_shapes::query_language::evaluate::Context;
+use lazuli_shapes::query_language::execute::PageOptions;
+use lazuli_shapes::query_language::{Parameters, Query};
+use lazuli_shapes::value::{Object, Value, View};
 use lazuli_store::{Error, Result as StoreResult};
-use lazuli_value::{Object, Value, View};
 
 use super::{Built, Client, Workload};
 use crate::answer::Answer;

@@ -76,6 +76,7 @@ impl Mover<'_> {
         if self.progress.is_copied {
             return Ok(None);
         }
+        self.clear_changes_ahead().await?;
         if !self.progress.is_handed_over {
             self.clear_ahead().await?;
             if self.progress.copied_to.is_empty() {
@@ -217,6 +218,28 @@ impl Mover<'_> {
                 if !page.more {
                     break;
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes the change records beyond what was written down as copied: some may be forgotten on the source by now.
+    async fn clear_changes_ahead(&mut self) -> Result<()> {
+        let target = self.target.clone();
+        let all = keys_of(self.moving.container, Space::CHANGES, &KeyRange::all());
+        let mut keys = self.beyond_what_is_copied(all);
+        while !keys.is_empty() {
+            let page = target.store.scan(&keys, Direction::Forward, PAGE).await?;
+            let Some((last, _)) = page.items.last() else { break };
+            keys.start = after_key(last);
+            let ours = page.items.into_iter().map(|(key, _)| key);
+            let ours = ours.filter(|key| is_by_time_in(key, &self.moving.routes));
+            let writes: Vec<Write> = ours.map(Write::Delete).collect();
+            if !writes.is_empty() {
+                self.write(writes).await?;
+            }
+            if !page.more {
+                break;
             }
         }
         Ok(())

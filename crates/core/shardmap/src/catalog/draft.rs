@@ -305,7 +305,9 @@ impl Draft {
                 container.version += 1;
                 self.put_container(&container);
             }
-            ContainerChange::Create(container) => self.put_container(container),
+            ContainerChange::Create(container) | ContainerChange::Update(container) => {
+                self.put_container(container);
+            }
             ContainerChange::None => {}
             ContainerChange::Forget => {
                 self.put(keys::of_container(keys::DELETING, operation.container), None);

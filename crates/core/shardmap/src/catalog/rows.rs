@@ -66,6 +66,8 @@ pub enum ContainerChange {
     /// Its version grows.
     Touch,
     Create(Container),
+    /// It becomes this.
+    Update(Container),
     /// It stays as it is, or is gone already but for its partitions.
     None,
     /// Its last trace goes.
@@ -172,9 +174,10 @@ impl Record for ContainerChange {
             Self::Create(_) => 2,
             Self::None => 3,
             Self::Forget => 4,
+            Self::Update(_) => 5,
         };
         byte.write(out);
-        if let Self::Create(container) = self {
+        if let Self::Create(container) | Self::Update(container) = self {
             container.write(out);
         }
     }
@@ -185,6 +188,7 @@ impl Record for ContainerChange {
             2 => Container::read(input).map(Self::Create),
             3 => Ok(Self::None),
             4 => Ok(Self::Forget),
+            5 => Container::read(input).map(Self::Update),
             other => Err(unknown_choice("ContainerChange", other)),
         }
     }

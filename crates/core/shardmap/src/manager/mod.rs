@@ -194,7 +194,9 @@ impl Manager {
         let puts = operation.puts.iter().map(|put| &put.partition);
         let arrived = operation.arrived.iter().filter(|it| it.shard == shard);
         let container = match &operation.change {
-            ContainerChange::Create(container) => Some(container.clone()),
+            ContainerChange::Create(container) | ContainerChange::Update(container) => {
+                Some(container.clone())
+            }
             _ if operation.puts.is_empty() => None,
             // One that is being deleted has no rows left to be found by.
             _ => self.catalog.container(operation.container).await.ok(),

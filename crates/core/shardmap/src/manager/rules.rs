@@ -7,7 +7,7 @@ use lazuli_store::{Error, KeyRange};
 
 use super::containers::{ContainerUpdate, check_version, too_many};
 use super::{Manager, OPERATION_PARTITIONS_MAX, unclaimed};
-use crate::catalog::{CatalogChange, Decision, Draft, Entry, MapOperation};
+use crate::catalog::{CatalogChange, ContainerChange, Decision, Draft, Entry, MapOperation};
 use crate::{Container, Partition};
 use lazuli_store::Result;
 
@@ -51,9 +51,10 @@ impl CatalogChange for UpdateRules<'_> {
             let partition = Partition { epoch, ..entry.partition };
             operation.puts.push(Entry { partition, lock: None });
         }
-        // What comes before the new epochs is fine: whoever reads it now is only early.
+        // It is read by nobody before all shards have the new epochs: who went by it early would leave behind what others,
+        // who do not know of it yet, do not take away.
         after.version += 1;
-        draft.put_container(&after);
+        operation.change = ContainerChange::Update(after.clone());
         draft.begin(operation)?;
         Ok(after)
     }
