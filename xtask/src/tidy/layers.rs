@@ -162,7 +162,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         folder: SIM,
-        may_name: &[SHAPES, ENGINE, SHARDMAP, STORE, ENV],
+        may_name: &[SHAPES, QUERY, VALUE, ENGINE, SHARDMAP, STORE, ENV],
         tests_may_name: &[],
         why: "the simulator runs core and brings its own clock, store and network",
     },
