@@ -2,14 +2,14 @@
 
 import assert from "node:assert/strict";
 
-import { ChangeFeedStartFrom } from "@azure/cosmos";
+import { ChangeFeedMode, ChangeFeedStartFrom } from "@azure/cosmos";
 
-import { cosmos, everything, ids, make, sorted } from "./documents_target.mjs";
+import { cosmos, everything, ids, make, sorted, status } from "./documents_target.mjs";
 import { test } from "./target.mjs";
 
 /** Everything that has changed since a position, and the next position. */
-async function changes(container, changeFeedStartFrom) {
-  const reader = container.items.getChangeFeedIterator({ changeFeedStartFrom });
+async function changes(container, changeFeedStartFrom, changeFeedMode) {
+  const reader = container.items.getChangeFeedIterator({ changeFeedStartFrom, changeFeedMode });
   const found = [];
   let position;
   for (let quiet = 0; quiet < 2; ) {
@@ -74,6 +74,23 @@ test("test_the_feed_goes_on_over_a_split", async () => {
   }
   const [found] = await changes(container, ChangeFeedStartFrom.Continuation(position));
   assert.deepEqual(sorted(ids(found)), Array.from({ length: 10 }, (_, n) => `${n + 10}`));
+});
+
+test("test_every_version_and_deletion_is_read", async () => {
+  const kept = await make({ changeFeedPolicy: { retentionDuration: 10 } });
+  const mode = ChangeFeedMode.AllVersionsAndDeletes;
+  const [none, position] = await changes(kept, ChangeFeedStartFrom.Now(), mode);
+  assert.deepEqual(none, []);
+  await kept.items.create({ id: "1", pk: "a", n: 1 });
+  await kept.items.upsert({ id: "1", pk: "a", n: 2 });
+  await kept.item("1", "a").delete();
+  const [found] = await changes(kept, ChangeFeedStartFrom.Continuation(position), mode);
+  assert.deepEqual(found.map((row) => row.metadata.operationType), ["create", "replace", "delete"]);
+  assert.deepEqual(found.map((row) => row.current?.n), [1, 2, undefined]);
+  assert.equal(found[2].previous.n, 2);
+  // What is not kept cannot be read.
+  const container = await make();
+  assert.equal(await status(() => changes(container, ChangeFeedStartFrom.Now(), mode)), 400);
 });
 
 test("test_items_expire", async () => {

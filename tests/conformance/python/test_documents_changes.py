@@ -2,7 +2,7 @@
 
 import time
 
-from documents import container, ids, make
+from documents import container, ids, make, status
 
 
 def changes(container, **more):
@@ -50,6 +50,21 @@ def test_the_feed_goes_on_over_a_split(database):
         container.create_item({"id": str(n), "pk": str(n)})
     found = changes(container, continuation=token)
     assert sorted(ids(found), key=int) == [str(n) for n in range(10, 20)]
+
+
+def test_every_version_and_deletion_is_read(database, container):
+    kept = make(database, change_feed_policy={"retentionDuration": 10})
+    assert changes(kept, mode="AllVersionsAndDeletes") == []
+    token = kept.client_connection.last_response_headers["etag"]
+    kept.create_item({"id": "1", "pk": "a", "n": 1})
+    kept.upsert_item({"id": "1", "pk": "a", "n": 2})
+    kept.delete_item("1", "a")
+    found = changes(kept, mode="AllVersionsAndDeletes", continuation=token)
+    assert [row["metadata"]["operationType"] for row in found] == ["create", "replace", "delete"]
+    assert [row["current"].get("n") for row in found] == [1, 2, None]
+    assert found[2]["previous"]["n"] == 2
+    # What is not kept cannot be read.
+    assert status(lambda: changes(container, mode="AllVersionsAndDeletes")) == 400
 
 
 def test_items_expire(database):

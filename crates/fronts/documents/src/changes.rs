@@ -28,6 +28,11 @@ pub(crate) async fn read(
         Some(Changes::Latest) | None => FeedMode::Latest,
     };
     let (documents, collection) = (&front.documents, &opened.collection);
+    if mode == FeedMode::All && collection.definition().versions_kept_s == 0 {
+        return Err(Fault::bad_request(
+            "All versions can be read only of a container with a retention in its changeFeedPolicy.",
+        ));
+    }
     let from = documents.feed_position(collection, &part.scope, start).await;
     let most = front.parts.limits.page_items(call.headers.items_max);
     let page = documents.changes(collection, &from.map_err(from_core)?, mode, most).await;

@@ -148,3 +148,24 @@ fn a_plan_runs_no_query_and_a_query_needs_leave() {
     let answer = server.send(&bad);
     assert!(answer.starts_with("400 ") && answer.contains("SC1001"), "{answer}");
 }
+
+#[test]
+fn operations_in_bulk_succeed_and_fail_each_by_itself() {
+    let server = Server::with_container();
+    let one = |id: &str, key: &str| {
+        format!(
+            "{{\"operationType\":\"Create\",\"partitionKey\":\"[\\\"{key}\\\"]\",\
+             \"resourceBody\":{{\"id\":\"{id}\",\"pk\":\"{key}\"}}}}"
+        )
+    };
+    let body = [one("1", "a"), one("1", "a"), one("2", "b")].join(",");
+    let bulk = format!(
+        "POST {DOCS}\nx-ms-cosmos-is-batch-request: true\nx-ms-cosmos-batch-continue-on-error: true\n\n[{body}]"
+    );
+    let answer = server.send(&bulk);
+    assert!(answer.starts_with("207 "), "{answer}");
+    let codes: Vec<&str> = answer.split("\"statusCode\":").skip(1).map(|rest| &rest[..3]).collect();
+    assert_eq!(codes, ["201", "409", "201"]);
+    let gone = bulk.replacen('\n', "\nx-ms-documentdb-partitionkeyrangeid: 999999\n", 1);
+    assert_eq!(server.refusal(&gone), "410/1002");
+}
