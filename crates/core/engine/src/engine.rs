@@ -390,13 +390,11 @@ fn one_shard(places: &[(ContainerId, Placed)]) -> Result<ShardId> {
         Some(shard) if shards.len() == 1 => Ok(*shard),
         _ => {
             let names: Vec<String> = shards.iter().map(ShardId::to_string).collect();
-            Err(Error::invalid(
-                "cross-shard",
-                format!(
-                    "a transaction cannot span the shards {}; use a multi-step job instead",
-                    names.join(", ")
-                ),
-            ))
+            let names = names.join(", ");
+            let message = format!(
+                "a transaction cannot span the shards {names}; use a multi-step job instead"
+            );
+            Err(Error::invalid("cross-shard", message))
         }
     }
 }
