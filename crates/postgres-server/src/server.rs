@@ -83,10 +83,16 @@ impl Server {
 
     fn new(programs: Programs) -> io::Result<Self> {
         static LAST: AtomicU32 = AtomicU32::new(0);
-        let number = LAST.fetch_add(1, Ordering::Relaxed);
-        let name = format!("lazuli-postgres-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        fs::create_dir(&folder)?;
+        // A process that was killed leaves its folders behind, and its id may be given out again.
+        let folder = loop {
+            let number = LAST.fetch_add(1, Ordering::Relaxed);
+            let name = format!("lazuli-postgres-{}-{number}", std::process::id());
+            let folder = std::env::temp_dir().join(name);
+            match fs::create_dir(&folder) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => break made.map(|()| folder)?,
+            }
+        };
         programs.give(&folder)?;
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         Ok(Self { programs, folder, port, keeper: None })

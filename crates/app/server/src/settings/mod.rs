@@ -364,7 +364,10 @@ impl Reader<'_> {
         let is_set =
             |name: &str| self.0.get(name).is_some_and(|(_, origin)| *origin != Origin::Default);
         let own = front.map(|front| front.own(name)).filter(|own| self.0.get(own).is_some());
-        own.filter(|own| is_set(own) || !is_set(name)).unwrap_or_else(|| name.to_owned())
+        // All nodes of a fleet show one certificate. A node without it speaks TLS only where it is told to.
+        let is_bare_node = name == "tls" && is_set("catalog") && !is_set("tls-cert");
+        own.filter(|own| is_set(own) || !(is_set(name) || is_bare_node))
+            .unwrap_or_else(|| name.to_owned())
     }
 
     fn need_of<T>(
