@@ -15,14 +15,16 @@ use super::entries::{Indexes, generation_of};
 /// The most definitions that are kept; beyond it all are read again.
 const KEPT_MAX: usize = 10_000;
 
-/// Definitions by container, each for one version of it.
+/// Definitions by container.
 #[derive(Default)]
 pub struct DocumentRules {
     kept: Mutex<BTreeMap<ContainerId, Kept>>,
 }
 
 struct Kept {
-    version: u64,
+    /// What the definition was read from. The version of a container does not tell: it grows for other reasons too, and a
+    /// change of the rules is given its version before it is made.
+    text: String,
     definition: Arc<Definition>,
     /// None if its items have no entries.
     rules: Option<Arc<dyn Rules>>,
@@ -35,14 +37,14 @@ impl DocumentRules {
     }
 
     fn kept<T>(&self, container: &Container, pick: impl Fn(&Kept) -> T) -> Result<T> {
+        let none = || Error::corrupt("bad-definition", "a container of documents says nothing");
+        let text = container.policies.attributes.get(DEFINITION).ok_or_else(none)?;
         let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kept) = all.get(&container.id)
-            && kept.version == container.version
+            && kept.text == *text
         {
             return Ok(pick(kept));
         }
-        let none = || Error::corrupt("bad-definition", "a container of documents says nothing");
-        let text = container.policies.attributes.get(DEFINITION).ok_or_else(none)?;
         let definition = Arc::new(Definition::from_text(text)?);
         let indexes = Indexes::new(&definition);
         let rules: Option<Arc<dyn Rules>> = match indexes.is_empty() && definition.waste.is_empty()
@@ -53,7 +55,7 @@ impl DocumentRules {
         if all.len() >= KEPT_MAX {
             all.clear();
         }
-        let kept = Kept { version: container.version, definition, rules };
+        let kept = Kept { text: text.clone(), definition, rules };
         let picked = pick(&kept);
         all.insert(container.id, kept);
         Ok(picked)
