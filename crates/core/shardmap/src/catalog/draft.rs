@@ -305,8 +305,14 @@ impl Draft {
                 container.version += 1;
                 self.put_container(&container);
             }
-            ContainerChange::Create(container) | ContainerChange::Update(container) => {
-                self.put_container(container);
+            ContainerChange::Create(container) => self.put_container(container),
+            ContainerChange::Update(after) => {
+                // Partitions may have changed their states since it was decided. Every state of a container has a version
+                // of its own, or what was decided by one would be taken for what was decided by another.
+                let before = self.view().container(operation.container).await?;
+                let version = before.version.max(after.version) + 1;
+                let policies = after.policies.clone();
+                self.put_container(&Container { policies, version, ..before });
             }
             ContainerChange::None => {}
             ContainerChange::Forget => {
