@@ -44,7 +44,18 @@ struct Reader {
 
 pub struct DocumentItems {
     rid: Rid,
+    /// Whether the first client changes the indexing policy now and then.
+    changes_policy: bool,
     readers: Vec<Mutex<Reader>>,
+}
+
+/// The same, with changes of the indexing policy.
+pub struct DocumentPolicies;
+
+impl DocumentPolicies {
+    pub async fn setup(cluster: &Cluster) -> Built {
+        DocumentItems::set_up(cluster, true).await
+    }
 }
 
 /// Sends a request to the documents of the container.
@@ -105,6 +116,10 @@ async fn create(engine: Arc<Engine>) -> StoreResult<(Rid, String, lazuli_engine:
 
 impl DocumentItems {
     pub async fn setup(cluster: &Cluster) -> Built {
+        Self::set_up(cluster, false).await
+    }
+
+    async fn set_up(cluster: &Cluster, changes_policy: bool) -> Built {
         let client = Client::outside(cluster);
         let (rid, name, id) = client.ask_surely("create a container", || create).await?;
         cluster.adopt(Table {
@@ -115,7 +130,7 @@ impl DocumentItems {
             shardlets: 0..0,
         });
         let readers = (0..READERS).map(|_| Mutex::default()).collect();
-        Ok(Arc::new(Self { rid, readers }))
+        Ok(Arc::new(Self { rid, changes_policy, readers }))
     }
 
     fn reader(&self, at: usize) -> MutexGuard<'_, Reader> {
@@ -256,7 +271,7 @@ impl Workload for DocumentItems {
                     }
                 }
                 10 => drop(self.find(client, client.random.between(0, VALUES)).await?),
-                _ if client.number == 0 => self.reindex(client).await?,
+                _ if self.changes_policy && client.number == 0 => self.reindex(client).await?,
                 _ => self.tend(client).await?,
             }
             client.think().await;

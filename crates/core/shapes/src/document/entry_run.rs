@@ -83,8 +83,7 @@ impl Run<'_> {
         most: usize,
         execution: &mut Execution,
     ) -> QueryResult<(Wants, Option<Bytes>)> {
-        let engine = self.documents.engine.clone();
-        let views = engine.shard_views(self.collection.container.id, &self.routes).await?;
+        let views = self.views().await?;
         let mut merged: Vec<(Bytes, ItemKey, usize)> = Vec::new();
         let mut reach: Option<Bytes> = None;
         for (at, view) in views.iter().enumerate() {
@@ -181,8 +180,7 @@ impl Run<'_> {
         &mut self,
         keys: &KeyRange,
     ) -> QueryResult<(Vec<(Bytes, ItemKey)>, Option<Bytes>)> {
-        let engine = &self.documents.engine;
-        let views = engine.shard_views(self.collection.container.id, &self.routes).await?;
+        let views = self.views().await?;
         let (mut all, mut reach): (Vec<_>, Option<Bytes>) = (Vec::new(), None);
         for view in &views {
             let found = look(view, keys, false, ENTRIES_MAX).await?;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use lazuli_engine::{
     Continuation, Error, FanOut, Item, ItemScan, KeyRange, OnFailure, PREFIX_BYTES, PageLimit,
-    Space, after_key,
+    ShardView, Space, after_key,
 };
 use lazuli_query::evaluate::Context;
 use lazuli_query::execute::{Execution, Page, PageOptions, Wants};
@@ -19,6 +19,7 @@ use lazuli_value::View;
 
 use super::Documents;
 use super::collection::Collection;
+use super::definition::Generation;
 use super::item::damaged;
 use super::items::Scope;
 use super::key::PartitionKey;
@@ -29,6 +30,9 @@ use super::spans::{Spans, all_spans, spans_of};
 
 /// Items that are read at once.
 const ITEMS_AT_ONCE: PageLimit = PageLimit { items: 512, bytes: 1024 * 1024 };
+
+/// How often a query is planned anew because the policy changes meanwhile.
+const PLANS_MAX: usize = 4;
 
 /// One page of a query.
 pub struct QueryRequest {
@@ -101,8 +105,8 @@ impl Documents {
         let QueryRequest { checked, fingerprint, context, options, scope, .. } = request;
         let goes_on = request.continuation.as_ref().map(|it| &it.position);
         let streams = matches!(goes_on, Some(Position::Item { .. }));
-        let schema = IndexSchema::new(collection);
-        let (plan, routes) = self.chosen(collection, &checked, &scope, schema, streams).await?;
+        let (collection, plan, routes) =
+            self.current_plan(collection, &checked, &scope, streams).await?;
         if request.is_strict && plan.unserved_order.is_some() {
             let message =
                 "the order by does not have a corresponding index that it can be served from";
@@ -122,10 +126,46 @@ impl Documents {
             request.continuation,
         )?;
         let deadline = request.deadline;
+        let collection = &collection;
         let mut run = Run { documents: self, collection, routes, deadline, work: Work::default() };
         let is_end = run.push(&plan, resume, &mut execution).await?;
         let work = run.work;
         Ok(QueryPage { page: execution.finish(is_end)?, plan, work })
+    }
+
+    /// The plan of a query, by an index that is kept now: the caller may have learned of the container before its policy
+    /// changed. A view of the partitions shows whether it has: their epochs do too, then.
+    async fn current_plan(
+        &self,
+        collection: &Collection,
+        checked: &Checked,
+        scope: &Scope,
+        streams: bool,
+    ) -> QueryResult<(Collection, Plan, KeyRange)> {
+        let mut collection = collection.clone();
+        for _ in 0..PLANS_MAX {
+            let schema = IndexSchema::new(&collection);
+            let (plan, routes) = self.chosen(&collection, checked, scope, schema, streams).await?;
+            let reads_index = plan.is_count
+                || !matches!(plan.access, Access::Nothing | Access::OneRow | Access::Items);
+            if !reads_index {
+                return Ok((collection, plan, routes));
+            }
+            drop(self.engine.shard_views(collection.container.id, &routes).await?);
+            let now = self.current(&collection).await?;
+            if now.index_generation() == collection.index_generation() {
+                return Ok((collection, plan, routes));
+            }
+            collection = now;
+        }
+        Err(index_changed().into())
+    }
+
+    /// A container as this process knows it by now.
+    async fn current(&self, collection: &Collection) -> lazuli_engine::Result<Collection> {
+        let container = self.engine.router().container(collection.container.id).await?;
+        let definition = self.rules.definition(&container)?;
+        Ok(Collection { container, definition })
     }
 
     /// The plan of a query and the routes that it looks at.
@@ -207,7 +247,30 @@ pub(super) struct Run<'a> {
     pub(super) work: Work,
 }
 
+impl Collection {
+    /// The index that queries use.
+    fn index_generation(&self) -> Option<Generation> {
+        self.definition.index().map(|index| index.generation)
+    }
+}
+
+fn index_changed() -> Error {
+    Error::unavailable("index-changed", "another index has taken the place of the query's")
+}
+
 impl Run<'_> {
+    /// Views of the shards to read entries from, all of which show the index that the plan is made for.
+    pub(super) async fn views(&self) -> lazuli_engine::Result<Vec<ShardView>> {
+        let engine = &self.documents.engine;
+        let views = engine.shard_views(self.collection.container.id, &self.routes).await?;
+        // Read after the views: what the container says is never older than the epochs that they were opened by.
+        let now = self.documents.current(self.collection).await?;
+        match now.index_generation() == self.collection.index_generation() {
+            true => Ok(views),
+            false => Err(index_changed()),
+        }
+    }
+
     /// Reads what the plan names, behind a place of the page before, and says whether that was all.
     async fn push(
         &mut self,
