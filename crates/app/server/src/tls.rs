@@ -62,7 +62,7 @@ fn make(host: IpAddr, certificate: &Path, key: &Path) -> Result<()> {
     // The certificate comes last, so that one without its key is never found.
     write_atomically(key, &made.key, 0o600)?;
     write_atomically(certificate, &made.certificate, 0o644)?;
-    tracing::info!(file = %certificate.display(), "made a self-signed certificate");
+    tracing::debug!(file = %certificate.display(), "made a self-signed certificate");
     Ok(())
 }
 
