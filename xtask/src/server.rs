@@ -41,6 +41,8 @@ pub(crate) fn start_with(
         "0",
         "--table-port",
         "0",
+        "--kafka-port",
+        "0",
         "--document-port",
         "0",
         "--admin-port",

@@ -9,7 +9,7 @@ use lazuli_shapes::document::Documents;
 use lazuli_shapes::queue::Queues;
 use lazuli_shapes::record::Records;
 
-use crate::accounts::{PUBLISHED_DOCUMENT_KEY, PUBLISHED_KEY, PUBLISHED_NAME};
+use crate::accounts::{PUBLISHED_DOCUMENT_KEY, PUBLISHED_HUB_KEY, PUBLISHED_KEY, PUBLISHED_NAME};
 use crate::core::Core;
 use crate::settings::table::row;
 use crate::settings::{FrontSettings, Row, Settings};
@@ -88,6 +88,15 @@ pub const FRONTS: &[FrontRow] = &[
             parts.http(lazuli_documents::handler(documents, parts.documents()))
         },
     },
+    FrontRow {
+        name: "kafka",
+        setting: "kafka",
+        title: "Kafka",
+        port_default: "9092",
+        tls_default: Some("beside"),
+        connection_string: hubs,
+        mount: |parts| Mounted { protocol: lazuli_kafka::front(parts.kafka()), handler: None },
+    },
 ];
 
 /// The front of this name.
@@ -108,6 +117,22 @@ fn storage(field: &str, url: &str, account: &str, key: &str) -> String {
 fn documents(url: &str, _account: &str, key: &str) -> String {
     let key = if key == PUBLISHED_KEY { PUBLISHED_DOCUMENT_KEY } else { key };
     format!("AccountEndpoint={url}/;AccountKey={key};")
+}
+
+/// The connection string of Event Hubs, which clients of Kafka give as their password.
+fn hubs(url: &str, account: &str, key: &str) -> String {
+    let (_, address) = url.split_once("://").unwrap_or(("", url));
+    let key = if key == PUBLISHED_KEY { PUBLISHED_HUB_KEY } else { key };
+    let port = address.rsplit_once(':').map_or("9092", |(_, port)| port);
+    let host = match account {
+        PUBLISHED_NAME => address.to_owned(),
+        // The first label names the account, where several have hubs.
+        account => format!("{account}.localhost:{port}"),
+    };
+    format!(
+        "Endpoint=sb://{host};SharedAccessKeyName=RootManageSharedAccessKey;\
+         SharedAccessKey={key};UseDevelopmentEmulator=true;"
+    )
 }
 
 /// What a front is put together from.
@@ -153,6 +178,25 @@ impl Parts<'_> {
             }),
             certificate: self.certificate.map(str::to_owned),
             limits: self.settings.documents.clone(),
+        }
+    }
+}
+
+impl Parts<'_> {
+    fn kafka(&self) -> lazuli_kafka::Parts {
+        let is_near = self.settings.host.is_loopback();
+        let key = Key::from_base64(PUBLISHED_KEY).ok().filter(|_| is_near);
+        lazuli_kafka::Parts {
+            logs: self.core.logs.clone(),
+            accounts: self.accounts.clone(),
+            published: key.map(|key| lazuli_kafka::Published {
+                account: PUBLISHED_NAME,
+                key,
+                text: PUBLISHED_HUB_KEY,
+            }),
+            budget: self.budget.clone(),
+            metrics: self.metrics.clone(),
+            settings: self.settings.kafka.clone(),
         }
     }
 }

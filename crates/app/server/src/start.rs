@@ -107,6 +107,7 @@ impl Server {
             portal: Arc::new(Metrics::new("portal")),
         });
         core.engine.start();
+        core.logs.start();
         let beside = start_beside(&settings, &core, &running);
         let (stopper, stop) = stopper();
         let mut serving = JoinSet::new();

@@ -126,7 +126,16 @@ fn command(kind: Kind, options: &Options, folder: &Path, address: SocketAddr) ->
     ] {
         command.args([name, if front == options.front { &port } else { "0" }]);
     }
-    command.args(["--document-port", "0", "--admin-port", "0", "--durability", durability]);
+    command.args([
+        "--document-port",
+        "0",
+        "--kafka-port",
+        "0",
+        "--admin-port",
+        "0",
+        "--durability",
+        durability,
+    ]);
     Ok(command)
 }
 

@@ -85,7 +85,7 @@ pub use lazuli_shardmap::catalog::Work;
 pub use lazuli_shardmap::epk::Component;
 pub use lazuli_shardmap::key::{KeyPart, KeySchema, KeyType};
 pub use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
-pub use lazuli_shardmap::manager::{ContainerUpdate, Cuts, Known, NewContainer};
+pub use lazuli_shardmap::manager::{ContainerUpdate, Cuts, Known, NewContainer, NewPartition};
 pub use lazuli_shardmap::route::hashed_slice;
 pub use lazuli_shardmap::{
     Container, ContainerId, Epoch, MapKind, Move, MoveStage, Partition, PartitionId,

@@ -74,6 +74,14 @@ impl Space {
     /// `route | id | LSN (8)`: what a document was, while versions are kept.
     pub const DOCUMENT_PAST: Self = Self(0x30);
 
+    // The shape `log`, 0x38 to 0x3b.
+    /// `route`: where a log begins and ends.
+    pub const LOG_STATES: Self = Self(0x38);
+    /// `route | offset of the first record (8)`: a batch of records.
+    pub const LOG_BATCHES: Self = Self(0x39);
+    /// `route | producer id (8)`: the last batches of an idempotent producer.
+    pub const LOG_PRODUCERS: Self = Self(0x3a);
+
     /// Every key-ordered space in use: what is counted, scanned and moved with a partition.
     pub const KEY_ORDERED: &[Self] = &[
         Self::ITEMS,
@@ -90,6 +98,9 @@ impl Space {
         Self::QUEUE_CONTENTS,
         Self::QUEUE_DOOMED,
         Self::DOCUMENT_PAST,
+        Self::LOG_STATES,
+        Self::LOG_BATCHES,
+        Self::LOG_PRODUCERS,
     ];
 
     /// Spaces whose items have others hanging on them: once expired, they are deleted only by the shape that keeps them.

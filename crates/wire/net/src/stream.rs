@@ -1,6 +1,7 @@
 //! The bytes of one connection, plain or over TLS, counted in both directions.
 
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -28,6 +29,14 @@ impl Stream {
 
     pub(crate) fn tls(stream: TlsStream<TcpStream>, metrics: Arc<Metrics>) -> Self {
         Self { socket: Socket::Tls(Box::new(stream)), metrics }
+    }
+
+    /// The address that the client has reached: protocols that name their own server tell it to the client.
+    pub fn local_address(&self) -> io::Result<SocketAddr> {
+        match &self.socket {
+            Socket::Plain(stream) => stream.local_addr(),
+            Socket::Tls(stream) => stream.get_ref().0.local_addr(),
+        }
     }
 }
 

@@ -67,6 +67,8 @@ pub struct Settings {
     pub tables: lazuli_tables::Limits,
     /// What the Documents front takes; by default what the original takes.
     pub documents: lazuli_documents::Limits,
+    /// What the Kafka front does.
+    pub kafka: lazuli_kafka::Settings,
     pub balance: Balance,
     /// How many partitions have a history.
     pub history_partitions_max: usize,
@@ -196,6 +198,9 @@ impl Settings {
             queues: queues(&one)?,
             tables: tables(&one)?,
             documents: documents::limits(&one)?,
+            kafka: lazuli_kafka::Settings {
+                auto_create: one.need("kafka-auto-create", value::count_or_off)?,
+            },
             balance: balance::balance(&one)?,
             history_partitions_max: one.need("history-partitions-max", value::count)?,
             log: Log {

@@ -187,6 +187,12 @@ const ROWS: &[Row] = &[
         "How long requests may continue after a stop signal",
     ),
     row(
+        "kafka-auto-create",
+        "COUNT|off",
+        Some("4"),
+        "The partitions of a topic that a Kafka client uses before anyone creates it; off means that it must be created",
+    ),
+    row(
         "queue-message-bytes-max",
         "BYTES",
         Some("64KiB"),
