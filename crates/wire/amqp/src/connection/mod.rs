@@ -108,6 +108,8 @@ pub async fn serve<S>(
     let ticks = tick(machine.idle_timeout_of_client(), limits.idle_timeout);
     let now = Instant::now();
     let mut driver = Driver { io, machine, commands, ticks, heard: now, wrote: now };
+    // What the client has sent without waiting for our answers came with them.
+    driver.handle_input();
     let mut stopping = false;
     poll_fn(|cx| {
         if !stopping && stop.as_mut().poll(cx).is_ready() {
@@ -236,9 +238,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
             Poll::Ready(Ok(_)) => self.heard = Instant::now(),
             Poll::Ready(Err(error)) => return Err(error),
         }
+        self.handle_input();
+        Ok(true)
+    }
+
+    fn handle_input(&mut self) {
         let used = self.machine.frames(&self.io.input);
         self.io.input.advance(used);
-        Ok(true)
     }
 
     /// True if the connection is to be given up.
