@@ -85,13 +85,15 @@ mod tests {
         wakes.tell((ContainerId(1), 2));
         wakes.tell((ContainerId(1), 3));
         waiter.woken().await;
-        let again = std::pin::pin!(waiter.woken());
-        assert!(matches!(futures_poll(again), std::task::Poll::Pending));
+        {
+            let again = std::pin::pin!(waiter.woken());
+            assert!(poll(again).is_pending());
+        }
         drop(waiter);
         assert!(wakes.waiting().is_empty());
     }
 
-    fn futures_poll<F: Future>(future: std::pin::Pin<&mut F>) -> std::task::Poll<F::Output> {
+    fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> std::task::Poll<F::Output> {
         future.poll(&mut std::task::Context::from_waker(std::task::Waker::noop()))
     }
 }
