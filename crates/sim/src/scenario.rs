@@ -20,6 +20,7 @@ use crate::workloads::jobs::Jobs;
 use crate::workloads::leaders::Leaders;
 use crate::workloads::list_append::ListAppend;
 use crate::workloads::map_changes::MapChanges;
+use crate::workloads::logs::HubLogs;
 use crate::workloads::queues::MessageQueues;
 use crate::workloads::reference::Reference;
 use crate::workloads::ring::Ring;
@@ -75,6 +76,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!("time_to_live", "nothing goes early, nothing stays late", [TimeToLive]),
     scenario!("jobs", "multi-step jobs: all steps, each once", [Jobs]),
     scenario!("reference", "reference data reaches every shard", [Reference]),
+    scenario!("logs", "hubs: no gap, repeat or reorder, per partition and per key", [HubLogs]),
     scenario!("queues", "messages: at least once, never two holders, in order", [MessageQueues]),
     scenario!("blobs", "contents are whole, files are there and none are left", [BlobFiles]),
     scenario!(
@@ -97,6 +99,11 @@ pub const SCENARIOS: &[Scenario] = &[
         "map_changes_queues",
         "the same under producers and consumers",
         [MapChanges, MessageQueues]
+    ),
+    scenario!(
+        "map_changes_logs",
+        "the same under producers and readers of a hub that grows",
+        [MapChanges, HubLogs]
     ),
     scenario!(
         "map_changes_crowd",

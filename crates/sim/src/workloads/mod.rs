@@ -13,6 +13,7 @@ pub mod etag_counter;
 pub mod jobs;
 pub mod leaders;
 pub mod list_append;
+pub mod logs;
 pub mod map_changes;
 pub mod queues;
 pub mod reference;
