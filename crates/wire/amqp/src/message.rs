@@ -134,6 +134,11 @@ impl Sections {
         &self.bare
     }
 
+    /// Application properties and body, as they came.
+    pub fn bare_after_properties(&self) -> Bytes {
+        self.bare.slice(self.properties.len()..)
+    }
+
     /// The sections of the body, as they came.
     pub fn body_bytes(&self) -> &Bytes {
         &self.body
