@@ -16,6 +16,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("table-port", "0"),
     ("document-port", "0"),
     ("kafka-port", "0"),
+    ("bus-port", "0"),
     ("queue-port", "0"),
     ("blob-port", "0"),
     ("admin-port", "0"),

@@ -38,6 +38,7 @@ impl Server {
                 "--table-port=0",
                 "--document-port=0",
                 "--kafka-port=0",
+                "--bus-port=0",
             ])
             .args(["--admin-port", "0", "--document-throttling=off"])
             .arg("--ready-file")

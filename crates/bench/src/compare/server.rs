@@ -131,6 +131,8 @@ fn command(kind: Kind, options: &Options, folder: &Path, address: SocketAddr) ->
         "0",
         "--kafka-port",
         "0",
+        "--bus-port",
+        "0",
         "--admin-port",
         "0",
         "--durability",

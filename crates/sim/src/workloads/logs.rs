@@ -188,6 +188,11 @@ impl HubLogs {
 }
 
 impl Workload for HubLogs {
+    /// A client that hangs up and sends its next record does not know which of the two comes first.
+    fn client(client: Client) -> Client {
+        client.patient()
+    }
+
     async fn live(&self, client: &Client) -> Found {
         let requests = client.rounds() * REQUESTS_PER_ROUND;
         let (mut sequence, mut number) = (0, 0);

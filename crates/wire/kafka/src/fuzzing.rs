@@ -16,3 +16,33 @@ pub fn record_batch(bytes: &[u8]) {
         assert_eq!(read.as_deref(), Ok(&records[..]));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEEDS: [&[u8]; 2] = [
+        include_bytes!("../../../../fuzz/seeds/kafka_batch/one_record"),
+        include_bytes!("../../../../fuzz/seeds/kafka_batch/cut"),
+    ];
+
+    #[test]
+    fn seeds_and_changes_of_them_are_read_or_refused() {
+        assert!(Head::check(&Bytes::from_static(SEEDS[0])).is_ok());
+        for seed in SEEDS {
+            record_batch(seed);
+            for at in 0..seed.len() {
+                for change in [1, 0x80, 0xff] {
+                    let mut bytes = seed.to_vec();
+                    bytes[at] ^= change;
+                    // With its checksum made right again, so that what lies behind the head is read.
+                    if bytes.len() > HEAD_BYTES {
+                        let checksum = crc32c::crc32c(&bytes[21..]);
+                        bytes[17..21].copy_from_slice(&checksum.to_be_bytes());
+                    }
+                    record_batch(&bytes);
+                }
+            }
+        }
+    }
+}

@@ -461,6 +461,7 @@ fn a_missing_catalog_beside_shards_is_refused() {
         "--table-port=0",
         "--document-port=0",
         "--kafka-port=0",
+        "--bus-port=0",
         "--admin-port=0",
     ];
     let serve = [&["serve"][..], &ports].concat();

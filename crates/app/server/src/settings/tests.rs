@@ -41,6 +41,7 @@ fn the_defaults_are_a_server_on_loopback_that_syncs() {
         ("tables", 10_002),
         ("documents", 8_081),
         ("kafka", 9_092),
+        ("bus", 5_672),
     ];
     assert_eq!(ports, default.map(|(name, port)| (name, Port::Default(port))));
     assert_eq!(settings.durability, Durability::Synced);

@@ -43,8 +43,8 @@ async fn answer(peer: &Peer, request: &Request) -> Result<Reply> {
     }
     let name = request.properties.text("name").unwrap_or_default();
     // Publishers and readers both ask.
-    let found = match find(peer, name, Right::Listen).await {
-        Err(fault) if fault.status == 401 => find(peer, name, Right::Send).await,
+    let found = match find(peer, name, name, Right::Listen).await {
+        Err(fault) if fault.status == 401 => find(peer, name, name, Right::Send).await,
         found => found,
     };
     let (_, hub) = found?;

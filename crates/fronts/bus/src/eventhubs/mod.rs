@@ -45,6 +45,8 @@ impl EventHubs {
 /// A path that may name a hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HubAddress {
+    /// All of it: tokens are for a path, and those of readers for the path of their partition.
+    pub(crate) path: String,
     pub(crate) hub: String,
     pub(crate) group: Option<String>,
     pub(crate) partition: Option<String>,
@@ -66,6 +68,7 @@ impl HubAddress {
         let owned = |part: Option<&str>| part.map(str::to_owned);
         let is_named = !hub.is_empty();
         is_named.then(|| Self {
+            path: path.to_owned(),
             hub: hub.to_owned(),
             group: owned(group),
             partition: owned(partition),
@@ -83,15 +86,21 @@ impl HubAddress {
 pub(crate) async fn is_hub(peer: &Peer, address: &HubAddress) -> bool {
     // What has a group or a partition in its path can be nothing else.
     let is_below = address.partition.is_some();
-    match find(peer, &address.hub, Right::Send).await {
+    let HubAddress { hub, path, .. } = address;
+    match find(peer, hub, path, Right::Send).await {
         Ok(_) => true,
-        Err(_) => is_below || find(peer, &address.hub, Right::Listen).await.is_ok(),
+        Err(_) => is_below || find(peer, hub, path, Right::Listen).await.is_ok(),
     }
 }
 
-/// A hub for somebody with a right to it.
-pub(crate) async fn find(peer: &Peer, name: &str, right: Right) -> Result<(String, Arc<Hub>)> {
-    let namespace = peer.may(name, right)?;
+/// A hub for somebody with a right to it, or to what is below it at this path.
+pub(crate) async fn find(
+    peer: &Peer,
+    name: &str,
+    path: &str,
+    right: Right,
+) -> Result<(String, Arc<Hub>)> {
+    let namespace = peer.may(path, right)?;
     let hub = peer.front.hubs.logs.hub(&namespace, name).await.map_err(|error| match error
         .reason::<LogReason>()
     {

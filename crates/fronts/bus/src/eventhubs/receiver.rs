@@ -56,7 +56,7 @@ async fn open(peer: &Arc<Peer>, attaching: &Attaching, address: &HubAddress) -> 
     let (Some(group), Some(_)) = (&address.group, &address.partition) else {
         return Err(Fault::argument("A reader names a consumer group and a partition."));
     };
-    let (_, hub) = find(peer, &address.hub, Right::Listen).await?;
+    let (_, hub) = find(peer, &address.hub, &address.path, Right::Listen).await?;
     if !hub.has_group(group) {
         let path = format!("{}:{group}", hub.name);
         return Err(Fault::entity_not_found(&path));

@@ -20,6 +20,7 @@ const OTHERS_MAX: u32 = 3;
 
 /// What a publisher is.
 struct Publisher {
+    path: String,
     namespace: String,
     hub: Arc<Hub>,
     partition: Option<u32>,
@@ -61,7 +62,7 @@ async fn open(
     if address.group.is_some() {
         return Err(Fault::argument("A publisher sends to a hub or to a partition of it."));
     }
-    let (namespace, hub) = find(peer, &address.hub, Right::Send).await?;
+    let (namespace, hub) = find(peer, &address.hub, &address.path, Right::Send).await?;
     let partition = address.partition(&hub);
     if address.partition.is_some() && partition.is_none() {
         return Err(Fault::new(
@@ -84,7 +85,7 @@ async fn open(
             Some((id.unwrap_or((random >> 2) as i64), epoch))
         }
     };
-    Ok(Publisher { namespace, hub, partition, producer })
+    Ok(Publisher { path: address.path.clone(), namespace, hub, partition, producer })
 }
 
 async fn take(peer: &Peer, mut link: Incoming, publisher: &Publisher) {
@@ -105,9 +106,9 @@ async fn take(peer: &Peer, mut link: Incoming, publisher: &Publisher) {
 }
 
 async fn send(peer: &Peer, publisher: &Publisher, delivery: &Delivery) -> Result<Appended> {
-    let Publisher { namespace, hub, partition, producer } = publisher;
+    let Publisher { path, namespace, hub, partition, producer } = publisher;
     // Tokens expire while a link is open.
-    peer.may(&hub.name, Right::Send)?;
+    peer.may(path, Right::Send)?;
     let events = event::read(&delivery.payload, delivery.format)?;
     let producer = match (producer, events.sequence) {
         (Some((id, epoch)), Some(sequence)) => {

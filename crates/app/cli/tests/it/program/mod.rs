@@ -60,6 +60,7 @@ impl Server {
             "--table-port=0",
             "--document-port=0",
             "--kafka-port=0",
+            "--bus-port=0",
             "--admin-port=0",
         ];
         let arguments = [&arguments[..], &["--blob-port", "0"]].concat();
