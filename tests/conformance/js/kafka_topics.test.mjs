@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 
-import { ConfigResourceTypes } from "kafkajs";
+import kafkajs from "kafkajs";
 
 import { freshTopic, withAdmin } from "./kafka_target.mjs";
 import { freshName, test } from "./target.mjs";
@@ -35,7 +35,7 @@ test("test_partitions_are_added_and_never_taken_away", async () => {
 test("test_settings_of_a_topic_are_kept_and_unknown_ones_refused", async () => {
   const topic = await freshTopic(1, { "retention.ms": "3600000" });
   await withAdmin(async (admin) => {
-    const resources = [{ type: ConfigResourceTypes.TOPIC, name: topic }];
+    const resources = [{ type: kafkajs.ConfigResourceTypes.TOPIC, name: topic }];
     const [described] = (await admin.describeConfigs({ resources })).resources;
     const value = (name) =>
       described.configEntries.find((entry) => entry.configName === name).configValue;

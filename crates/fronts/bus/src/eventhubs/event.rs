@@ -130,11 +130,19 @@ fn read_records(body: &Bytes) -> Result<Vec<Record>> {
 fn body_of(record: &Record) -> Bytes {
     let mut properties = Map::default();
     for (name, value) in &record.headers {
-        let value = value.as_ref().map_or(Value::Null, |value| Value::Binary(value.clone()));
-        properties = properties.with_text(name, value);
+        properties = properties.with_text(name, value_of(value.as_ref()));
     }
     let value = record.value.clone().unwrap_or_default();
     Writer::new().application_properties(&properties).data(&value).finish()
+}
+
+/// The value of a header: a text where it is one, because most are, and clients show bytes in many ways.
+fn value_of(header: Option<&Bytes>) -> Value {
+    match header.map(|bytes| (bytes, std::str::from_utf8(bytes))) {
+        None => Value::Null,
+        Some((_, Ok(text))) => Value::String(text.to_owned()),
+        Some((bytes, Err(_))) => Value::Binary(bytes.clone()),
+    }
 }
 
 #[cfg(test)]
