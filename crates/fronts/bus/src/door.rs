@@ -114,6 +114,6 @@ impl Container for BusContainer {
             }
             _ => Vec::new(),
         };
-        Ok(Arc::new(Peer::new(self.0.clone(), opening.connection, claims)))
+        Ok(Arc::new(Peer::new(self.0.clone(), opening.secure, claims)))
     }
 }
