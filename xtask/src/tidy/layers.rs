@@ -30,6 +30,7 @@ const STORES: &str = "crates/stores/";
 const WIRE: &str = "crates/wire/";
 const NET: &str = "crates/wire/net";
 const HTTP: &str = "crates/wire/http";
+const AMQP: &str = "crates/wire/amqp";
 const AZURE: &str = "crates/wire/azure";
 const FRONTS: &str = "crates/fronts/";
 const PORTAL: &str = "crates/app/portal";
@@ -128,6 +129,12 @@ const LAYERS: &[Layer] = &[
         may_name: &[ENV, NET],
         tests_may_name: &[],
         why: "HTTP is one protocol on a listener and knows no service",
+    },
+    Layer {
+        folder: AMQP,
+        may_name: &[],
+        tests_may_name: &[ENV, HTTP],
+        why: "AMQP is one protocol on a stream of bytes and knows no service",
     },
     Layer {
         folder: AZURE,
