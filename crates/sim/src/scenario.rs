@@ -12,6 +12,7 @@ use crate::points::Sabotage;
 use crate::settings::Settings;
 use crate::workloads::audited::Audited;
 use crate::workloads::blobs::BlobFiles;
+use crate::workloads::bus::MessageBus;
 use crate::workloads::come_and_go::ComeAndGo;
 use crate::workloads::documents::{DocumentItems, DocumentPolicies};
 use crate::workloads::drains::Drains;
@@ -76,6 +77,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!("jobs", "multi-step jobs: all steps, each once", [Jobs]),
     scenario!("reference", "reference data reaches every shard", [Reference]),
     scenario!("queues", "messages: at least once, never two holders, in order", [MessageQueues]),
+    scenario!("bus", "a message bus: at least once, locks, sessions, duplicates", [MessageBus]),
     scenario!("blobs", "contents are whole, files are there and none are left", [BlobFiles]),
     scenario!(
         "documents",
@@ -97,6 +99,11 @@ pub const SCENARIOS: &[Scenario] = &[
         "map_changes_queues",
         "the same under producers and consumers",
         [MapChanges, MessageQueues]
+    ),
+    scenario!(
+        "map_changes_bus",
+        "the same under senders and receivers of a bus whose fragments move",
+        [MapChanges, MessageBus]
     ),
     scenario!(
         "map_changes_crowd",
@@ -219,6 +226,12 @@ pub const CANARIES: &[Scenario] = &[
         "canary_lost_messages",
         "the same under producers and consumers",
         [MessageQueues],
+        |settings, _| settings.with_bug(Planted::EarlyAnswers)
+    ),
+    scenario!(
+        "canary_lost_bus_messages",
+        "the same under senders and receivers of a bus",
+        [MessageBus],
         |settings, _| settings.with_bug(Planted::EarlyAnswers)
     ),
     scenario!(

@@ -56,7 +56,7 @@ mod view;
 pub use condition::Condition;
 pub use cut::{Isolated, Middle};
 pub use derived::{Deriver, Deriving, Rules, Standing};
-pub use engine::Engine;
+pub use engine::{Engine, EngineReason};
 pub use entry_scan::ShardView;
 pub use expiry::Expirer;
 pub use fanout::{
@@ -85,10 +85,10 @@ pub use lazuli_shardmap::catalog::Work;
 pub use lazuli_shardmap::epk::Component;
 pub use lazuli_shardmap::key::{KeyPart, KeySchema, KeyType};
 pub use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
-pub use lazuli_shardmap::manager::{ContainerUpdate, Cuts, Known, NewContainer};
+pub use lazuli_shardmap::manager::{ContainerUpdate, Cuts, Known, NewContainer, NewPartition};
 pub use lazuli_shardmap::route::hashed_slice;
 pub use lazuli_shardmap::{
-    Container, ContainerId, Epoch, MapKind, Move, MoveStage, Partition, PartitionId,
+    Container, ContainerId, Epoch, MapKind, MapReason, Move, MoveStage, Partition, PartitionId,
     PartitionState, Policies, ShardId,
 };
 pub use lazuli_store::blocks::{
