@@ -43,6 +43,8 @@ pub(crate) fn start_with(
         "0",
         "--document-port",
         "0",
+        "--bus-port",
+        "0",
         "--admin-port",
         "0",
     ]);

@@ -72,6 +72,8 @@ const STEPS: &[Step] = &[
     step("blobs-azurite", "blobs", 60, "the same tests say the same of the emulator, but for the known gaps", || twins("blobs")),
     step("documents-python", "documents", 60, "the official Python SDK works on Documents", || conformance::judge("documents", Sdk::Python, "ours")),
     step("documents-js", "documents", 45, "the official JavaScript SDK works on Documents", || conformance::judge("documents", Sdk::Js, "ours")),
+    step("bus-python", "bus", 90, "the official Python SDK works on the bus", || conformance::judge("bus", Sdk::Python, "ours")),
+    step("bus-js", "bus", 60, "the official JavaScript SDK works on the bus", || conformance::judge("bus", Sdk::Js, "ours")),
     step("crash", "tables", 20, "kill -9 loses no answered write and tears no transaction", || crash::rounds("tables", CRASH_ROUNDS)),
     step("crash-queues", "queues", 20, "kill -9 loses no message, and gives none to two or too late or out of order", || crash::rounds("queues", CRASH_ROUNDS)),
     step("crash-blobs", "blobs", 20, "kill -9 loses and tears no committed blob, and all garbage goes", || crash::rounds("blobs", CRASH_ROUNDS)),

@@ -189,7 +189,7 @@ impl Guide {
         println!("--- $ {SERVE}");
         // `exec` makes the server the child itself, so that it can be asked to end.
         let mut command = self.shell(&format!("exec {SERVE}"));
-        for port in ["BLOB", "QUEUE", "TABLE", "DOCUMENT", "ADMIN"] {
+        for port in ["BLOB", "QUEUE", "TABLE", "DOCUMENT", "BUS", "ADMIN"] {
             command.env(format!("LAZULI_{port}_PORT"), "0");
         }
         let log = self.folder.join("server.log");

@@ -15,6 +15,7 @@ const TOKEN: &str = "a-token-for-one-benchmark";
 const SETTINGS: &[(&str, &str)] = &[
     ("table-port", "0"),
     ("document-port", "0"),
+    ("bus-port", "0"),
     ("queue-port", "0"),
     ("blob-port", "0"),
     ("admin-port", "0"),

@@ -37,7 +37,8 @@ fn main() -> ExitCode {
 }
 
 fn run_server(data: &str) -> Result<Report> {
-    let ports = ["blob-port", "queue-port", "table-port", "document-port", "admin-port"];
+    let ports =
+        ["blob-port", "queue-port", "table-port", "document-port", "bus-port", "admin-port"];
     let mut flags: BTreeMap<_, _> = ports.map(|name| (name, "0".to_owned())).into();
     flags.insert("data", data.to_owned());
     let sources = Sources { flags, folder: data.into(), ..Sources::default() };

@@ -126,7 +126,8 @@ fn command(kind: Kind, options: &Options, folder: &Path, address: SocketAddr) ->
     ] {
         command.args([name, if front == options.front { &port } else { "0" }]);
     }
-    command.args(["--document-port", "0", "--admin-port", "0", "--durability", durability]);
+    command.args(["--document-port", "0", "--bus-port", "0", "--admin-port", "0"]);
+    command.args(["--durability", durability]);
     Ok(command)
 }
 

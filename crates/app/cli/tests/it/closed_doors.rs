@@ -79,6 +79,8 @@ fn tokens_that_anybody_can_make_are_refused_where_other_machines_can_reach_them(
             "0",
             "--document-port",
             "0",
+            "--bus-port",
+            "0",
             "--tls",
             "only",
         ],
@@ -185,6 +187,7 @@ fn a_certificate_of_version_1_is_refused_with_what_to_do() {
         "--queue-port=0",
         "--table-port=0",
         "--document-port=0",
+        "--bus-port=0",
         "--admin-port=0",
     ];
     let tls = ["serve", "--tls", "only", "--tls-cert", certificate, "--tls-key", certificate];

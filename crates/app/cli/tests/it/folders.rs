@@ -460,6 +460,7 @@ fn a_missing_catalog_beside_shards_is_refused() {
         "--queue-port=0",
         "--table-port=0",
         "--document-port=0",
+        "--bus-port=0",
         "--admin-port=0",
     ];
     let serve = [&["serve"][..], &ports].concat();

@@ -94,6 +94,8 @@ fn published_keys_are_refused_where_other_machines_can_reach_them() {
         "0",
         "--document-port",
         "0",
+        "--bus-port",
+        "0",
         "--admin-port",
         "0",
     ];
@@ -131,6 +133,8 @@ fn a_folder_in_use_and_a_port_in_use_are_refused() {
             "--table-port",
             "0",
             "--document-port",
+            "0",
+            "--bus-port",
             "0",
             "--admin-port",
             "0",

@@ -94,7 +94,7 @@ pub(super) struct Link {
 }
 
 pub(super) enum Way {
-    Incoming(IncomingLink),
+    Incoming(Box<IncomingLink>),
     Outgoing(OutgoingLink),
 }
 

@@ -56,7 +56,7 @@ impl Server {
         let _ = std::fs::remove_file(&ready);
         let arguments =
             ["serve", "--queue-port=0", "--table-port=0", "--document-port=0", "--admin-port=0"];
-        let arguments = [&arguments[..], &["--blob-port", "0"]].concat();
+        let arguments = [&arguments[..], &["--blob-port", "0", "--bus-port", "0"]].concat();
         let mut command = lazuli(folder, &arguments);
         command.arg("--ready-file").arg(&ready).args(flags).envs(variables.iter().copied());
         let output = std::fs::File::create(folder.join("stdout.txt")).unwrap();
