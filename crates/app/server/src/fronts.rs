@@ -100,6 +100,7 @@ pub const FRONTS: &[FrontRow] = &[
         mount: |parts| {
             let settings = BusSettings::default();
             let bus = Bus::new(parts.core.engine.clone(), lazuli_bus::reader(), settings);
+            bus.start();
             let (protocol, handler) = lazuli_bus::protocol(bus, parts.bus());
             Mounted { protocol, handler: Some(handler) }
         },

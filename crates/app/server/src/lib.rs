@@ -9,6 +9,7 @@ mod admission;
 mod advice;
 mod audit;
 mod balance;
+mod bus_config;
 pub mod behind;
 mod block_check;
 mod block_folder;

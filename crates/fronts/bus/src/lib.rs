@@ -7,6 +7,7 @@
 
 mod access;
 mod address;
+mod admin;
 mod cbs;
 mod door;
 mod error;
@@ -32,6 +33,7 @@ use lazuli_http::Handler;
 use lazuli_net::{Budget, Metrics, Protocol};
 
 pub use access::Published;
+pub use admin::configure;
 pub use limits::Limits;
 pub use message::MessageReader;
 

@@ -47,6 +47,8 @@ pub struct Settings {
     pub fronts: Vec<FrontSettings>,
     pub admin_port: u16,
     pub ready_file: Option<PathBuf>,
+    /// Entities of the bus to make at start.
+    pub servicebus_config: Option<PathBuf>,
     pub durability: Durability,
     pub cache_bytes: u64,
     /// Files of certificate chain and private key; none means a self-signed certificate in the data folder.
@@ -185,6 +187,7 @@ impl Settings {
             fronts: FRONTS.iter().map(|front| of_front(&one, front)).collect::<Result<_>>()?,
             admin_port: one.need("admin-port", value::port)?,
             ready_file: one.file("ready-file"),
+            servicebus_config: one.file("servicebus-config"),
             durability: one.need("durability", |text| value::choice(text, DURABILITIES))?,
             cache_bytes: one.need("cache-size", value::bytes)?,
             tls_files: tls_files(&one)?,

@@ -216,6 +216,12 @@ const ROWS: &[Row] = &[
         Some("252"),
         "The most properties of an entity of Tables",
     ),
+    row(
+        "servicebus-config",
+        "FILE",
+        None,
+        "Queues, topics and subscriptions to make at start: the Config.json of the emulator",
+    ),
     row("table-entity-bytes-max", "BYTES", Some("1MiB"), "The largest entity of Tables"),
     row(
         "table-transaction-operations-max",
