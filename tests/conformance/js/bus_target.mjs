@@ -37,7 +37,7 @@ async function put(path, kind, properties) {
   const body =
     '<entry xmlns="http://www.w3.org/2005/Atom"><content type="application/xml">' +
     `<${kind} xmlns="${NAMESPACE}">${inside.join("")}</${kind}></content></entry>`;
-  const headers = { authorization: token(`http://${host}/${path}`), "content-type": "application/atom+xml" };
+  const headers = { authorization: token(`http://${host}/`), "content-type": "application/atom+xml" };
   const answer = await fetch(`http://${host}/${path}?api-version=2021-05`, { method: "PUT", body, headers });
   if (answer.status !== 201) {
     throw new Error(`${answer.status} ${await answer.text()}`);

@@ -72,7 +72,7 @@ class Bus:
             f'<{kind} xmlns="{NAMESPACE}">{inside}</{kind}></content></entry>'
         )
         url = f"http://{self.host}/{path}?api-version=2021-05"
-        headers = {"Authorization": token(f"http://{self.host}/{path}")}
+        headers = {"Authorization": token(f"http://{self.host}/")}
         answer = requests.put(url, data=body, headers=headers, timeout=60)
         assert answer.status_code == 201, f"{answer.status_code} {answer.text}"
 
