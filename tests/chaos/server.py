@@ -45,7 +45,7 @@ class Server:
     def start(self):
         """Returns when it accepts."""
         self.ready.unlink(missing_ok=True)
-        words = [self.binary, "serve", "--data", self.data, "--ready-file", self.ready]
+        words = [self.binary, "serve", "--data", self.data, "--ready-file", self.ready, "--ports", "free"]
         for front, flag in FRONTS.items():
             words += [flag, str(self.ports[front])]
         words += self.settings

@@ -183,7 +183,7 @@ impl Settings {
             fleet: fleet::fleet(&one)?,
             host: one.need("host", value::host)?,
             fronts: FRONTS.iter().map(|front| of_front(&one, front)).collect::<Result<_>>()?,
-            admin_port: one.need("admin-port", value::port)?,
+            admin_port: admin_port(&one)?,
             ready_file: one.file("ready-file"),
             durability: one.need("durability", |text| value::choice(text, DURABILITIES))?,
             cache_bytes: one.need("cache-size", value::bytes)?,
@@ -211,14 +211,19 @@ impl Settings {
 /// What one front is told, each value its own or that of all fronts.
 fn of_front(one: &Reader<'_>, front: &'static FrontRow) -> Result<FrontSettings> {
     let name = front.own("port");
-    let is_asked = one.0.get(&name).is_some_and(|(_, origin)| *origin != Origin::Default);
     let port = match one.need(&name, value::port_or_off)? {
         None => Port::Off,
-        Some(port) if is_asked => Port::Asked(port),
+        Some(port) if one.is_set(&name) => Port::Asked(port),
+        Some(_) if one.takes_free_ports()? => Port::Asked(0),
         Some(port) => Port::Default(port),
     };
     let accounts = one.may(&front.own("accounts"), value::names)?;
     Ok(FrontSettings { front, port, listening: listening(one, Some(front))?, accounts })
+}
+
+fn admin_port(one: &Reader<'_>) -> Result<u16> {
+    let port = one.need("admin-port", value::port)?;
+    Ok(if !one.is_set("admin-port") && one.takes_free_ports()? { 0 } else { port })
 }
 
 fn listening(one: &Reader<'_>, front: Option<&FrontRow>) -> Result<Listening> {
@@ -358,15 +363,23 @@ impl Reader<'_> {
         self.may(name, parse)?.ok_or_else(missing)
     }
 
+    /// Whether somebody has set it, so that it is not the default.
+    fn is_set(&self, name: &str) -> bool {
+        self.0.get(name).is_some_and(|(_, origin)| *origin != Origin::Default)
+    }
+
+    /// Whether a port that nobody has set is any free one.
+    fn takes_free_ports(&self) -> Result<bool> {
+        self.need("ports", |text| value::choice(text, &[("usual", false), ("free", true)]))
+    }
+
     /// The name under which a front finds a setting: its own where that is set, else the one for all fronts. A default of
     /// its own stands back behind what somebody has set for all.
     fn name_of(&self, front: Option<&FrontRow>, name: &str) -> String {
-        let is_set =
-            |name: &str| self.0.get(name).is_some_and(|(_, origin)| *origin != Origin::Default);
         let own = front.map(|front| front.own(name)).filter(|own| self.0.get(own).is_some());
         // All nodes of a fleet show one certificate. A node without it speaks TLS only where it is told to.
-        let is_bare_node = name == "tls" && is_set("catalog") && !is_set("tls-cert");
-        own.filter(|own| is_set(own) || !(is_set(name) || is_bare_node))
+        let is_bare_node = name == "tls" && self.is_set("catalog") && !self.is_set("tls-cert");
+        own.filter(|own| self.is_set(own) || !(self.is_set(name) || is_bare_node))
             .unwrap_or_else(|| name.to_owned())
     }
 

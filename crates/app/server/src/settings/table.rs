@@ -89,6 +89,12 @@ const ROWS: &[Row] = &[
     row("node-name", "NAME", None, "What this node of a fleet is called; without it as its host"),
     row("host", "ADDRESS", Some("127.0.0.1"), "The address that the fronts listen on"),
     row(
+        "ports",
+        "usual|free",
+        Some("usual"),
+        "The ports that nothing else sets, also the admin API's: the usual ones, or any free ones",
+    ),
+    row(
         "admin-port",
         "PORT",
         Some("10010"),
