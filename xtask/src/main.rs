@@ -12,6 +12,7 @@ mod compare;
 mod conformance;
 mod crash;
 mod debian;
+mod dist;
 mod emulator;
 mod fuzz;
 mod mutants;
@@ -114,6 +115,12 @@ const COMMANDS: &[Command] = &[
         usage: "CRATE --sample N [--seed S]",
         what: "faults put into a crate one at a time; fails if its tests and the simulator miss too many",
         run: mutants::run,
+    },
+    Command {
+        name: "dist",
+        usage: "[--try]",
+        what: "what people download: an archive and a Debian package, with checksums; tried with --try",
+        run: dist::run,
     },
     Command {
         name: "bench",

@@ -10,6 +10,7 @@ mod fleet;
 mod nearest;
 mod print;
 mod sources;
+mod storage;
 pub mod table;
 mod value;
 
@@ -30,10 +31,9 @@ pub use value::{
 };
 
 use lazuli_azure::auth::bearer::Tokens;
-use lazuli_http::client;
 
 use crate::accounts::{self, Account};
-use crate::fronts::{self, FRONTS, FrontRow};
+use crate::fronts::{FRONTS, FrontRow};
 use crate::secret::Secret;
 
 /// Everything the server is told. Made by [`Settings::read`].
@@ -191,10 +191,10 @@ impl Settings {
             tokens: one.need("oauth", |text| value::choice(text, TOKENS))?,
             in_flight_bytes: one.need("in-flight-bytes-max", value::bytes)?,
             listening: listening(&one, None)?,
-            blobs: blobs(&one)?,
+            blobs: storage::blobs(&one)?,
             blob_collect_interval: one.need("blob-collect-interval", value::time)?,
-            queues: queues(&one)?,
-            tables: tables(&one)?,
+            queues: storage::queues(&one)?,
+            tables: storage::tables(&one)?,
             documents: documents::limits(&one)?,
             balance: balance::balance(&one)?,
             history_partitions_max: one.need("history-partitions-max", value::count)?,
@@ -277,52 +277,6 @@ fn admin_token(text: &str) -> value::Parsed<Secret> {
 /// Bytes that are held in memory at once, so they must fit there.
 fn memory_bytes(text: &str) -> value::Parsed<usize> {
     usize::try_from(value::bytes(text)?).map_err(|_| "fewer bytes than memory holds".to_owned())
-}
-
-fn blobs(one: &Reader<'_>) -> Result<lazuli_blobs::Limits> {
-    let default = lazuli_blobs::Limits::default();
-    let document_bytes_max = one.may("blob-body-bytes-max", memory_bytes)?;
-    Ok(lazuli_blobs::Limits {
-        document_bytes_max: document_bytes_max.unwrap_or(default.document_bytes_max),
-        put_blob_bytes_max: one.need("blob-put-bytes-max", value::bytes)?,
-        block_bytes_max: one.need("blob-block-bytes-max", value::bytes)?,
-        append_bytes_max: one.need("blob-append-bytes-max", value::bytes)?,
-        page_items_max: one.need("blob-page-items-max", value::count)?,
-        sources: client::Sources {
-            hosts: one.may("blob-source-hosts", value::hosts)?.unwrap_or_default(),
-            ..client::Sources::default()
-        },
-        ..default
-    })
-}
-
-/// A number per second. More than the type holds is as good as none.
-fn rate(text: &str) -> value::Parsed<u32> {
-    value::count(text).map(|number| u32::try_from(number).unwrap_or(u32::MAX))
-}
-
-fn queues(one: &Reader<'_>) -> Result<lazuli_queues::Limits> {
-    Ok(lazuli_queues::Limits {
-        body_bytes_max: one.need_of(fronts::find("queues"), "body-bytes-max", memory_bytes)?,
-        message_bytes_max: one.need("queue-message-bytes-max", memory_bytes)?,
-        messages_per_second_max: one.may("queue-messages-per-second-max", rate)?,
-        ..lazuli_queues::Limits::default()
-    })
-}
-
-fn tables(one: &Reader<'_>) -> Result<lazuli_tables::Limits> {
-    Ok(lazuli_tables::Limits {
-        body_bytes_max: one.need_of(fronts::find("tables"), "body-bytes-max", memory_bytes)?,
-        key_units_max: one.need("table-key-bytes-max", memory_bytes)? / 2,
-        value_bytes_max: one.need("table-value-bytes-max", memory_bytes)?,
-        property_count_max: one.need("table-properties-max", value::count)?,
-        entity_bytes_max: one.need("table-entity-bytes-max", memory_bytes)?,
-        transaction_operations_max: one.need("table-transaction-operations-max", value::count)?,
-        transaction_bytes_max: one.need("table-transaction-bytes-max", memory_bytes)?,
-        page_items_max: one.need("table-page-items-max", value::count)?,
-        scan_time_max: one.need("table-query-timeout", value::time)?,
-        ..lazuli_tables::Limits::default()
-    })
 }
 
 /// The files of the certificate. They make sense only if some front speaks TLS.
