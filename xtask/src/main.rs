@@ -130,7 +130,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench-compare",
-        usage: "FRONT [--seconds N] [--entities N] [--only OPERATION]",
+        usage: "FRONT [--quick] [--seconds N] [--entities N] [--only OPERATION]",
         what: "a front against the emulator, one load on both; fails on a missed bound",
         run: compare::run,
     },
