@@ -38,6 +38,7 @@ mod moving;
 mod open;
 mod outside;
 mod overlay;
+mod panics;
 mod partition;
 mod reconciling;
 mod recount;
