@@ -90,7 +90,7 @@ pub use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
 pub use lazuli_shardmap::manager::{ContainerUpdate, Cuts, Known, NewContainer};
 pub use lazuli_shardmap::route::hashed_slice;
 pub use lazuli_shardmap::{
-    Container, ContainerId, Epoch, MapKind, Move, MoveStage, Partition, PartitionId,
+    Container, ContainerId, Epoch, MapKind, MapReason, Move, MoveStage, Partition, PartitionId,
     PartitionState, Policies, ShardId,
 };
 pub use lazuli_store::blocks::{
