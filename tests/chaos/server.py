@@ -53,6 +53,7 @@ class Server:
         """Returns when it accepts."""
         self.ready.unlink(missing_ok=True)
         words = [*self.before, self.binary, "serve", "--data", self.data, "--ready-file", self.ready]
+        words += ["--ports", "free"]
         for front, flag in FRONTS.items():
             words += [flag, str(self.ports[front])]
         words += self.settings

@@ -20,6 +20,8 @@ reasons! {
         Pooler = "database-pooler",
         SnapshotRefused = "snapshot-refused",
         SnapshotTooOld = "snapshot-too-old",
+        /// No standby can or may be read at the moment.
+        StandbyUnused = "standby-unused",
         StatementTimeout = "database-statement-timeout",
         /// The server was replaced by another one, on a higher timeline.
         TimelineOld = "database-timeline-old",

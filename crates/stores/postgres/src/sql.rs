@@ -64,11 +64,13 @@ pub(crate) enum Sql {
     RemoveFile,
     RemoveFileOf,
     RemoveUnnamed,
+    Written,
+    Replayed,
 }
 
 impl Sql {
     /// How many there are.
-    pub(crate) const COUNT: usize = Self::RemoveUnnamed as usize + 1;
+    pub(crate) const COUNT: usize = Self::Replayed as usize + 1;
 
     pub(crate) fn text(self, schema: &str) -> String {
         self.template().replace('@', schema)
@@ -149,6 +151,11 @@ impl Sql {
                 " ORDER BY p DESC, s DESC LIMIT $5)"
             ),
             Self::Holds => "SELECT EXISTS (SELECT 1 FROM @.kv WHERE p >= $1 AND p <= $2)",
+            Self::Written => "SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::int8",
+            Self::Replayed => {
+                "SELECT pg_is_in_recovery(), \
+                 coalesce((pg_last_wal_replay_lsn() - '0/0'::pg_lsn)::int8, 0)"
+            }
             Self::Status => "SELECT pg_xact_status($1::text::xid8)",
             Self::Sample => concat!(
                 "SELECT count(*), coalesce(sum(2 * octet_length(p) + 2 * octet_length(h) \

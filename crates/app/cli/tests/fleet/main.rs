@@ -11,5 +11,6 @@ mod nodes;
 #[path = "../it/program/mod.rs"]
 #[allow(dead_code, reason = "other tests use more of it")]
 mod program;
+mod standby;
 mod traffic;
 mod weather;
