@@ -12,6 +12,7 @@ mod compare;
 mod conformance;
 mod crash;
 mod debian;
+mod dist;
 mod emulator;
 mod fuzz;
 mod mutants;
@@ -116,6 +117,12 @@ const COMMANDS: &[Command] = &[
         run: mutants::run,
     },
     Command {
+        name: "dist",
+        usage: "[--try]",
+        what: "what people download: an archive and a Debian package, with checksums; tried with --try",
+        run: dist::run,
+    },
+    Command {
         name: "bench",
         usage: "[NAME]",
         what: "the benchmarks in release mode; fails on a missed bound",
@@ -123,7 +130,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench-compare",
-        usage: "FRONT [--seconds N] [--entities N] [--only OPERATION]",
+        usage: "FRONT [--quick] [--seconds N] [--entities N] [--only OPERATION]",
         what: "a front against the emulator, one load on both; fails on a missed bound",
         run: compare::run,
     },

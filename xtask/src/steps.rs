@@ -11,8 +11,8 @@ use crate::chaos::{self, Fate, Target};
 use crate::conformance::Sdk;
 use crate::workspace::{Workspace, cargo};
 use crate::{
-    Failure, Result, azure_storage, conformance, crash, debian, fuzz, portal, process, programs,
-    python_programs, sim, tidy, tour,
+    Failure, Result, azure_storage, conformance, crash, debian, dist, fuzz, portal, process,
+    programs, python_programs, sim, tidy, tour,
 };
 
 /// Seeds of each scenario that the simulator runs in the test; `cargo xtask sim --seeds N` runs more.
@@ -62,6 +62,7 @@ const STEPS: &[Step] = &[
     step("sim", "", 90, "no seed finds a lost, doubled or torn write", || sim::seeds(SIM_SEEDS)),
     step("tables-python", "tables", 45, "the official Python SDK works on Tables", || conformance::judge("tables", Sdk::Python, "ours")),
     step("tour", "", 10, "the tour of README.md prints what it says", tour::take),
+    step("dist", "", 30, "archive and Debian package can be installed, used for the tour, and removed", dist::try_out),
     step("tables-js", "tables", 20, "the official JavaScript SDK works on Tables", || conformance::judge("tables", Sdk::Js, "ours")),
     step("tables-azurite", "tables", 45, "the same tests say the same of the emulator, but for the known gaps", || twins("tables")),
     step("queues-python", "queues", 25, "the official Python SDK works on Queues", || conformance::judge("queues", Sdk::Python, "ours")),

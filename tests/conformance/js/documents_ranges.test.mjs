@@ -59,7 +59,7 @@ test("test_more_throughput_splits_ranges_and_nothing_is_lost", async () => {
 });
 
 test("test_a_split_under_load_reaches_no_caller", async () => {
-  const container = await make({ throughput: 10000 });
+  const container = await make();
   const written = [];
   let stop = false;
   const work = async (name) => {
@@ -71,12 +71,18 @@ test("test_a_split_under_load_reaches_no_caller", async () => {
     }
   };
   const workers = ["a", "b", "c"].map(work);
+  const until = async (items) => {
+    while (written.length < items) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  };
+  await until(20);
+  assert.equal((await rangesOf(container)).length, 1);
   await setThroughput(container, 30000);
-  while (written.length < 60) {
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+  await until(100);
   stop = true;
   await Promise.all(workers);
+  assert.equal((await rangesOf(container)).length, 5);
   assert.deepEqual(sorted(ids(await allOf(container, "SELECT * FROM c"))), sorted(written));
 });
 

@@ -46,7 +46,7 @@ def test_more_throughput_splits_ranges_and_nothing_is_lost(database):
 
 
 def test_a_split_under_load_reaches_no_caller(database):
-    container = make(database, offer_throughput=10000)
+    container = make(database)
     failures, written, stop = [], [], threading.Event()
 
     def work(name):
@@ -64,13 +64,17 @@ def test_a_split_under_load_reaches_no_caller(database):
     threads = [threading.Thread(target=work, args=(name,)) for name in "abc"]
     for thread in threads:
         thread.start()
+    while len(written) < 20 and not failures:
+        pass
+    assert len(list(container.read_feed_ranges())) == 1
     container.replace_throughput(30000)
-    while len(written) < 60 and not failures:
+    while len(written) < 100 and not failures:
         pass
     stop.set()
     for thread in threads:
         thread.join()
     assert failures == []
+    assert len(list(container.read_feed_ranges(force_refresh=True))) == 5
     assert sorted(ids(all_of(container, "SELECT * FROM c"))) == sorted(written)
 
 

@@ -20,6 +20,10 @@ const SETTLED_LOOK: Duration = Duration::from_millis(400);
 /// How long is waited for that.
 const SETTLED_WAIT: Duration = Duration::from_secs(30);
 
+/// Starts the emulator of documents. Its own command closes every connection behind one answer; this lets it keep them.
+const DOCUMENT_PEER: &str = "require(process.argv[1]).createHttpServer({ keepAlive: true })\
+     .listen(Number(process.argv[2]), '127.0.0.1');";
+
 /// Which of the two, and how it is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -27,7 +31,8 @@ pub(super) enum Kind {
     Synced,
     /// Ours, an answer means that the operating system has the bytes.
     Relaxed,
-    Azurite,
+    /// The emulator of the front.
+    Peer,
 }
 
 pub(super) struct Server {
@@ -102,9 +107,14 @@ impl Drop for Server {
 
 fn command(kind: Kind, options: &Options, folder: &Path, address: SocketAddr) -> Result<Command> {
     let port = address.port().to_string();
-    if kind == Kind::Azurite {
+    if kind == Kind::Peer && options.front == Front::Documents {
         let mut command = Command::new("node");
-        command.arg(&options.azurite).args(["--silent", "--loose", "--skipApiVersionCheck"]);
+        command.args(["-e", DOCUMENT_PEER]).arg(&options.peer).arg(port);
+        return Ok(command);
+    }
+    if kind == Kind::Peer {
+        let mut command = Command::new("node");
+        command.arg(&options.peer).args(["--silent", "--loose", "--skipApiVersionCheck"]);
         command.arg("--disableTelemetry").arg("--location").arg(folder.join("data"));
         for (name, front) in [
             ("--blobPort", Front::Blobs),
@@ -121,12 +131,15 @@ fn command(kind: Kind, options: &Options, folder: &Path, address: SocketAddr) ->
     command.arg("serve").arg("--data").arg(folder.join("data"));
     for (name, front) in [
         ("--blob-port", Front::Blobs),
+        ("--document-port", Front::Documents),
         ("--queue-port", Front::Queues),
         ("--table-port", Front::Tables),
     ] {
         command.args([name, if front == options.front { &port } else { "0" }]);
     }
-    command.args(["--document-port", "0", "--admin-port", "0", "--durability", durability]);
+    // Request units are counted, but not limited: the emulator has none.
+    command.args(["--document-throttling", "off"]);
+    command.args(["--admin-port", "0", "--durability", durability]);
     Ok(command)
 }
 

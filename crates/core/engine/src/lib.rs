@@ -39,6 +39,7 @@ mod moving;
 mod open;
 mod outside;
 mod overlay;
+mod panics;
 mod partition;
 mod reconciling;
 mod recount;

@@ -50,7 +50,7 @@ pub(crate) fn run(command: Command) -> Result<()> {
         }
         Command::Man { folder } => shell_texts::man(&folder),
         Command::Version => {
-            output::line(&format!("lazuli {}", env!("CARGO_PKG_VERSION")));
+            output::line(&format!("lazuli {}", *crate::args::VERSION));
             Ok(())
         }
     }

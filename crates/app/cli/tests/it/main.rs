@@ -16,6 +16,7 @@ mod folders;
 #[cfg(target_os = "linux")]
 mod full_disk;
 mod handing_over;
+mod monitoring;
 mod program;
 mod rebalance;
 mod retiring;

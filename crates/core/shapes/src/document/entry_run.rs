@@ -14,6 +14,8 @@ use super::spans::{OrderedSpans, Span, Spans};
 /// Entries of one shard that are read at once: few at first, since most pages are short.
 const ENTRIES_FIRST: usize = 128;
 const ENTRIES_MAX: usize = 4_096;
+/// Entries of one shard that are counted at once. They are not kept, so they may be many.
+const ENTRIES_COUNTED: usize = 65_536;
 /// The most items of a set. What has more is read as a whole.
 const SET_ITEMS_MAX: usize = 200_000;
 
@@ -195,6 +197,28 @@ impl Run<'_> {
         Ok((all, reach))
     }
 
+    /// How many entries all shards have, up to where the first of them stopped looking.
+    async fn count_all(&self, keys: &KeyRange) -> QueryResult<(u64, Option<Bytes>)> {
+        let views = self.views().await?;
+        let mut counts = Vec::with_capacity(views.len());
+        for view in &views {
+            counts.push(view.count_entries(keys, PageLimit::items(ENTRIES_COUNTED)).await?);
+        }
+        let reach = counts.iter().filter_map(|(_, stopped)| stopped.clone()).min();
+        let mut all = 0;
+        for (view, (count, stopped)) in views.iter().zip(counts) {
+            all += match &reach {
+                // It has counted entries behind that place, which the next step counts.
+                Some(reach) if stopped.as_ref() != Some(reach) => {
+                    let keys = KeyRange::new(keys.start.clone(), Some(after_key(reach)));
+                    view.count_entries(&keys, PageLimit::items(ENTRIES_COUNTED)).await?.0
+                }
+                _ => count,
+            };
+        }
+        Ok((all, reach))
+    }
+
     /// How many items the entries stand for.
     pub(super) async fn count(&mut self, spans: &Spans) -> QueryResult<u64> {
         let spans = match spans {
@@ -205,8 +229,8 @@ impl Run<'_> {
         for span in spans {
             let mut keys = span.keys.clone();
             loop {
-                let (found, reach) = self.read_all(&keys).await?;
-                count += found.len() as u64;
+                let (found, reach) = self.count_all(&keys).await?;
+                count += found;
                 match reach {
                     Some(reach) => keys.start = after_key(&reach),
                     None => break,

@@ -2,7 +2,7 @@
 
 use lazuli_documents::Limits;
 
-use crate::raw::Server;
+use crate::raw::{Server, header, now_ms};
 
 const RANGES: &str = "GET /dbs/d/colls/c/pkranges\na-im: Incremental Feed";
 
@@ -68,4 +68,55 @@ fn requests_over_the_budget_are_told_when_to_come_again() {
     let server = Server::with_limits(Limits { throttles: false, ..Limits::default() });
     server.create_container();
     assert!((0..5).all(|_| server.send(&create).starts_with('2')));
+}
+
+/// What one container was let to spend of a load, and what it was refused, in request units.
+#[derive(Default)]
+struct Spent {
+    charged: f64,
+    refused: u32,
+}
+
+#[test]
+fn a_container_of_400_units_refuses_the_right_share_of_1000_and_its_neighbour_feels_nothing() {
+    const SECONDS: u64 = 20;
+    /// Creates of one second: at about 6 units each a load of 1,000, and one of 300 beside it.
+    const CREATES: u64 = 168;
+    const CREATES_BESIDE: u64 = 50;
+    let server = Server::with_container();
+    let key = r#"{"paths":["/pk"],"kind":"Hash","version":2}"#;
+    server.ok(&format!("POST /dbs/d/colls\n\n{{\"id\":\"beside\",\"partitionKey\":{key}}}"));
+    let start = now_ms();
+    let (mut over, mut beside) = (Spent::default(), Spent::default());
+    for second in 0..SECONDS {
+        for turn in 0..CREATES {
+            let at = start + second * 1_000 + turn * 1_000 / CREATES;
+            let create = |container: &str, spent: &mut Spent| {
+                let create = format!(
+                    "POST /dbs/d/colls/{container}/docs\nx-ms-documentdb-partitionkey: [\"a\"]\n\n\
+                     {{\"id\":\"{second}-{turn}\",\"pk\":\"a\"}}"
+                );
+                let answer = server.send_at(&create, at);
+                match &answer[..3] {
+                    "201" => {
+                        let charge = header(&answer, "x-ms-request-charge").unwrap();
+                        spent.charged += charge.parse::<f64>().unwrap();
+                    }
+                    "429" => spent.refused += 1,
+                    _ => panic!("{answer}"),
+                }
+            };
+            create("c", &mut over);
+            if turn < CREATES_BESIDE {
+                create("beside", &mut beside);
+            }
+        }
+    }
+    let rate = over.charged / SECONDS as f64;
+    // The first second's share is there at once.
+    assert!((395.0..=430.0).contains(&rate), "{rate} units a second were let in");
+    let share = f64::from(over.refused) / (CREATES * SECONDS) as f64;
+    assert!((0.55..=0.63).contains(&share), "{share} of the load was refused");
+    let rate = beside.charged / SECONDS as f64;
+    assert!(beside.refused == 0 && rate > 290.0, "{} refused, {rate}", beside.refused);
 }

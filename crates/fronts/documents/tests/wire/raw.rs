@@ -87,7 +87,12 @@ impl Server {
     /// `authorization: as NAME` signs with the key of that account. Answers status, headers and body, without the headers
     /// that every answer has.
     pub(crate) fn send(&self, text: &str) -> String {
-        let request = parse(text).unwrap_or_else(|| panic!("this is no request: {text}"));
+        self.send_at(text, now_ms())
+    }
+
+    /// The same, received at another time.
+    pub(crate) fn send_at(&self, text: &str, now_ms: u64) -> String {
+        let request = parse(text, now_ms).unwrap_or_else(|| panic!("this is no request: {text}"));
         let response = self.runtime.block_on((self.handler)(request));
         let mut out = response.status.to_string();
         for (name, value) in &response.headers {
@@ -104,7 +109,7 @@ impl Server {
     }
 }
 
-fn header(answer: &str, name: &str) -> Option<String> {
+pub(crate) fn header(answer: &str, name: &str) -> Option<String> {
     let head = answer.split_once("\n\n").map_or(answer, |(head, _)| head);
     let start = format!("{name}: ");
     head.lines().find_map(|line| line.strip_prefix(&start).map(str::to_owned))
@@ -129,16 +134,15 @@ fn key(text: &str) -> Key {
     Key::from_base64(&STANDARD.encode(text)).unwrap()
 }
 
-fn now_ms() -> u64 {
+pub(crate) fn now_ms() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.unwrap().as_millis() as u64
 }
 
-fn parse(text: &str) -> Option<Request> {
+fn parse(text: &str, now_ms: u64) -> Option<Request> {
     let (head, body) = text.split_once("\n\n").unwrap_or((text, ""));
     let mut lines = head.lines();
     let (method, path) = lines.next()?.split_once(' ')?;
-    let now_ms = now_ms();
     let mut headers = HeaderMap::new();
     headers.insert("host", HeaderValue::from_static("127.0.0.1:8081"));
     let date = lazuli_http::date::format_rfc1123((now_ms / 1000) as i64);

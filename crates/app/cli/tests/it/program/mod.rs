@@ -54,10 +54,7 @@ impl Server {
     pub fn start_with(folder: &Path, flags: &[&str], variables: &[(&str, &str)]) -> Self {
         let ready = folder.join("ready.json");
         let _ = std::fs::remove_file(&ready);
-        let arguments =
-            ["serve", "--queue-port=0", "--table-port=0", "--document-port=0", "--admin-port=0"];
-        let arguments = [&arguments[..], &["--blob-port", "0"]].concat();
-        let mut command = lazuli(folder, &arguments);
+        let mut command = lazuli(folder, &["serve", "--ports", "free"]);
         command.arg("--ready-file").arg(&ready).args(flags).envs(variables.iter().copied());
         let output = std::fs::File::create(folder.join("stdout.txt")).unwrap();
         let errors = std::fs::File::create(folder.join("stderr.txt")).unwrap();
