@@ -32,6 +32,12 @@ impl Engine {
         Ok(noted.collect())
     }
 
+    /// What fronts and shapes keep about services whose names begin with a prefix, by name.
+    pub async fn services(&self, prefix: &str, most: usize) -> Result<Vec<(String, Bytes)>> {
+        let notes = self.notes(prefix, most).await?;
+        Ok(notes.into_iter().map(|note| (note.name, note.value)).collect())
+    }
+
     /// Replaces what a note says, unless it has changed since it was read. Says whether it has replaced it.
     pub async fn replace_note(&self, note: &mut Note, value: Bytes) -> Result<bool> {
         let (catalog, key) = (self.manager.catalog(), note.name.clone().into_bytes());
