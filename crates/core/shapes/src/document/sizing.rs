@@ -5,7 +5,7 @@
 //! range since its figures were last read. Only in large ranges are shardlets measured, when they are written to, and only
 //! those near the limit again and again.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -62,9 +62,9 @@ struct Measured {
 #[derive(Default)]
 pub(super) struct Sizes {
     pub(super) sizing: Sizing,
-    ranges: Mutex<HashMap<PartitionId, Watched>>,
+    ranges: Mutex<BTreeMap<PartitionId, Watched>>,
     /// Of large ranges alone.
-    shardlets: Mutex<HashMap<(ContainerId, Bytes), Measured>>,
+    shardlets: Mutex<BTreeMap<(ContainerId, Bytes), Measured>>,
 }
 
 fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {

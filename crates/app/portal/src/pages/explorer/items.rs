@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
+use lazuli_http::date::format_rfc1123;
 use lazuli_http::{Body, HeaderMap, Method, StatusCode};
 use maud::{Markup, html};
 use serde_json::{Value, json};
@@ -223,7 +224,7 @@ pub(super) async fn item(visit: &Visit<'_>, path: &ItemPath) -> Result {
     let keys = keys(visit)?;
     let mut found = visit.api.get_with(&path.api(&["item"]), &keys).await?["item"].take();
     let etag = text(&found["_etag"]).to_owned();
-    let time = found["_ts"].as_u64().unwrap_or_default();
+    let time = format_rfc1123(found["_ts"].as_i64().unwrap_or_default());
     if let Some(members) = found.as_object_mut() {
         members.retain(|name, _| !SYSTEM.contains(&name.as_str()));
     }
@@ -235,7 +236,7 @@ pub(super) async fn item(visit: &Visit<'_>, path: &ItemPath) -> Result {
         section.card aria-label="Item" {
             dl.facts {
                 (fact("Partition key", stored(keys[1].1)))
-                (fact("Changed", html! { (time) " s since 1970" }))
+                (fact("Changed", html! { (time) }))
             }
             form method="post" action=(change) {
                 (csrf(visit.session))
