@@ -20,6 +20,7 @@ mod entries;
 mod entry_scan;
 mod expiry;
 mod fanout;
+mod freshness;
 pub mod fsck;
 mod fsck_entries;
 mod garbage;
@@ -38,6 +39,7 @@ mod moving;
 mod open;
 mod outside;
 mod overlay;
+mod panics;
 mod partition;
 mod reconciling;
 mod recount;
@@ -89,13 +91,14 @@ pub use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
 pub use lazuli_shardmap::manager::{ContainerUpdate, Cuts, Known, NewContainer};
 pub use lazuli_shardmap::route::hashed_slice;
 pub use lazuli_shardmap::{
-    Container, ContainerId, Epoch, MapKind, Move, MoveStage, Partition, PartitionId,
+    Container, ContainerId, Epoch, MapKind, MapReason, Move, MoveStage, Partition, PartitionId,
     PartitionState, Policies, ShardId,
 };
 pub use lazuli_store::blocks::{
     BlockFile, BlockId, BlockReader, BlockWriter, Blocks, FoundFile, Owner, PIECE_BYTES_MAX,
 };
 pub use lazuli_store::crc64::{Crc64, crc64};
+pub use lazuli_store::limits::STALENESS_MAX;
 pub use lazuli_store::reasons;
 pub use lazuli_store::{
     Direction, Error, KeyRange, Kind, PageLimit, Result, after_key, after_prefix,

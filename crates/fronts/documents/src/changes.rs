@@ -120,7 +120,8 @@ fn version(change: &FeedChange) -> Result<Value> {
     }
     if change.operation == FeedOperation::Delete {
         metadata.insert("id", change.id.as_str().into());
-        metadata.insert("timeToLiveExpired", false.into());
+        // Whoever deletes an item has it kept as it was. What nobody deleted has expired.
+        metadata.insert("timeToLiveExpired", change.previous.is_none().into());
     }
     let mut row = Object::new();
     row.insert("current", item(&change.document)?.unwrap_or_else(|| Value::Object(Object::new())));
