@@ -149,9 +149,7 @@ fn by_key(
     let texts = target.signed_links().map(|link| {
         format!("{}\n{}\n{link}\n{dates}", request.method.as_str().to_lowercase(), target.kind)
     });
-    let is_signed = |keys: &Keys| {
-        texts.iter().any(|text| keys.verify(text, &signature))
-    };
+    let is_signed = |keys: &Keys| texts.iter().any(|text| keys.verify(text, &signature));
     if let Some(published) = published {
         let other = Keys { first: published.other.clone(), second: None };
         if is_signed(&other) {
