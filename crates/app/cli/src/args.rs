@@ -78,6 +78,9 @@ pub(crate) enum Command {
     /// Containers and their blobs: list, copy, synchronize, remove
     #[command(subcommand)]
     Blob(transfer::BlobCommand),
+    /// Containers of documents and their items: import, export, query, another partition key
+    #[command(subcommand)]
+    Documents(transfer::DocumentsCommand),
     /// Tables and their entities: list, create, delete, export, import
     #[command(subcommand)]
     Table(transfer::TableCommand),
@@ -171,6 +174,9 @@ pub(crate) enum CatalogCommand {
         /// The database, without a password
         #[arg(long, value_name = "postgres://…")]
         to: String,
+        /// Where the fleet keeps large blobs: postgres://…, az://… or s3://… [default: beside the catalog]
+        #[arg(long, value_name = "ADDRESS")]
+        blocks: Option<String>,
         #[command(flatten)]
         target: Target,
     },

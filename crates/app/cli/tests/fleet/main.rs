@@ -7,6 +7,7 @@ mod both_kinds;
 mod compose;
 mod differential;
 mod fleet;
+mod large_blobs;
 mod nodes;
 #[path = "../it/program/mod.rs"]
 #[allow(dead_code, reason = "other tests use more of it")]
