@@ -96,7 +96,8 @@ fn create(database: &str, container: &str) -> Asked {
 fn item(chance: &mut Chance, key: &str, id: &str) -> Value {
     let number = chance.below(100);
     json!({
-        "id": id, "pk": key, "number": number, "flag": number % 2 == 0, "text": format!("text {number} é"),
+        "id": id, "pk": key, "number": number, "flag": number.is_multiple_of(2),
+        "text": format!("text {number} é"),
         "list": [number, "two", null], "inner": { "deep": { "number": number as f64 / 8.0 } },
     })
 }

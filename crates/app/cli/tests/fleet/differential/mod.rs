@@ -30,7 +30,7 @@ enum Front {
     Tables,
     Queues,
     Blobs,
-    /// With the type and the link of the resource, which are signed.
+    /// With the type of the resource, which is signed.
     Documents(&'static str),
 }
 
@@ -68,6 +68,9 @@ impl Asked {
         self
     }
 }
+
+/// Makes the next request of a front.
+type Make<'a> = Box<dyn Fn(&mut Chance, u64) -> Asked + 'a>;
 
 /// Chance, and what the makers of requests choose from.
 struct Chance(SplitMix64);
@@ -162,7 +165,7 @@ fn an_embedded_server_and_a_fleet_answer_the_same() {
 
 fn compare(sides: &mut [Side<'_>; 2], seed: u64, requests: u64) {
     let mut chance = Chance(SplitMix64::new(seed));
-    let makers: [(&str, Box<dyn Fn(&mut Chance, u64) -> Asked>); 4] = [
+    let makers: [(&str, Make<'_>); 4] = [
         ("tables", Box::new(|chance, _| tables::next(chance, seed))),
         ("queues", Box::new(|chance, _| queues::next(chance, seed))),
         ("blobs", Box::new(|chance, _| blobs::next(chance, seed))),

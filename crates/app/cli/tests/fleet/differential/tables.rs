@@ -44,7 +44,7 @@ fn value(chance: &mut Chance, key: &str, row: &str) -> String {
         format!(r#""Number":{number}"#),
         format!(r#""Long":"{number}000000000000","Long@odata.type":"Edm.Int64""#),
         format!(r#""Text":"text {number} é""#),
-        format!(r#""Flag":{}"#, number % 2 == 0),
+        format!(r#""Flag":{}"#, number.is_multiple_of(2)),
         r#""When":"2026-11-18T10:00:00Z","When@odata.type":"Edm.DateTime""#.to_owned(),
         format!(r#""Double":{number}.5"#),
         format!(r#""Bytes":"{:04}","Bytes@odata.type":"Edm.Binary""#, number),
