@@ -100,7 +100,7 @@ pub use lazuli_store::blocks::{
     BlockFile, BlockId, BlockReader, BlockWriter, Blocks, FoundFile, Owner, PIECE_BYTES_MAX,
 };
 pub use lazuli_store::crc64::{Crc64, crc64};
-pub use lazuli_store::limits::STALENESS_MAX;
+pub use lazuli_store::limits::{SNAPSHOT_LIFE_MAX, STALENESS_MAX};
 pub use lazuli_store::reasons;
 pub use lazuli_store::{
     Direction, Error, KeyRange, Kind, PageLimit, Result, after_key, after_prefix,

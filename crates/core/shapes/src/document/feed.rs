@@ -5,10 +5,13 @@
 //! position for each stretch of routes.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use lazuli_engine::changes::{ItemChange, ItemOperation};
-use lazuli_engine::{Error, Item, ItemKey, KeyRange, Lsn, PageLimit, Result, Space, View};
+use lazuli_engine::{
+    Error, Item, ItemKey, KeyRange, Lsn, PageLimit, Result, SNAPSHOT_LIFE_MAX, Space, View,
+};
 
 use super::Documents;
 use super::collection::Collection;
@@ -304,20 +307,27 @@ impl Reader<'_> {
         for change in &inside {
             latest.insert(change.key.bytes().clone(), change.lsn);
         }
-        let mut view: Option<View> = None;
+        let clock = &engine.env().clock;
+        let mut kept: Option<(View, Duration)> = None;
         for change in inside {
             let is_last = latest.get(change.key.bytes()) == Some(&change.lsn);
             // An item that changes again on the same page is shown there.
             if self.mode == FeedMode::All || is_last {
                 let route = change.key.route();
-                // One view shows all of them, unless the partition was split since its changes were read.
-                let shown_by = match view.take().filter(|view| view.routes().contains(route)) {
-                    Some(view) => view,
-                    None => engine.read(id, route, 0).await?,
+                // One view shows many of them, until it is old, or if the partition was split since its changes were read.
+                let is_good = |(view, old_at): &(View, Duration)| {
+                    view.routes().contains(route) && clock.uptime() < *old_at
                 };
-                let shown = self.show(&shown_by, change).await?;
+                let (view, old_at) = match kept.take().filter(is_good) {
+                    Some(good) => good,
+                    None => {
+                        let old_at = clock.uptime() + SNAPSHOT_LIFE_MAX / 2;
+                        (engine.read(id, route, 0).await?, old_at)
+                    }
+                };
+                let shown = self.show(&view, change).await?;
                 self.changes.extend(shown);
-                view = Some(shown_by);
+                kept = Some((view, old_at));
             }
         }
         if let Some(number) = page.position.first_chunk::<LSN_BYTES>() {
