@@ -174,6 +174,9 @@ pub(crate) enum CatalogCommand {
         /// The database, without a password
         #[arg(long, value_name = "postgres://…")]
         to: String,
+        /// Where the fleet keeps large blobs: postgres://…, az://… or s3://… [default: beside the catalog]
+        #[arg(long, value_name = "ADDRESS")]
+        blocks: Option<String>,
         #[command(flatten)]
         target: Target,
     },

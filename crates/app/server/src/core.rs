@@ -86,7 +86,7 @@ impl Core {
         host.open_all(0).await?;
         // Before anything is written that others would take for left behind.
         engine.renew_leases().await?;
-        let rows = RowBlocks::open(fleet.blocks.clone(), engine.clone()).await?;
+        let rows = RowBlocks::open(&fleet.blocks, engine.clone()).await?;
         let blocks = BlockHome::Rows(Arc::new(rows));
         let longest_read = settings.longest_request() + CLOCKS_DIFFER_MAX + STALENESS_MAX;
         let blobs = Blobs::new(engine.clone(), blocks.blocks()).shared(longest_read);

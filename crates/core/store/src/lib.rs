@@ -21,6 +21,7 @@ pub mod limits;
 pub mod mem;
 pub mod mem_blocks;
 pub mod newest;
+pub mod objects;
 pub mod range;
 pub mod stale;
 pub mod suite;

@@ -6,6 +6,8 @@ use tokio_postgres::error::{Severity, SqlState};
 reasons! {
     /// Why a database did not do what it was asked to, beside the reasons that all stores have.
     pub enum DatabaseReason {
+        /// Blocks are kept in another place than the one that was named.
+        BlocksElsewhere = "blocks-elsewhere",
         /// All connections are in use.
         Busy = "database-busy",
         /// Another transaction has written the same rows.

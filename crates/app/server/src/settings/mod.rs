@@ -21,7 +21,7 @@ use std::time::Duration;
 
 pub use balance::Balance;
 pub use doc::page;
-pub use fleet::Fleet;
+pub use fleet::{BlocksAt, Fleet};
 pub use print::{json, lines};
 pub use sources::{FILE_DEFAULT, Origin, Sources, Texts};
 pub use table::{Row, TABLE};

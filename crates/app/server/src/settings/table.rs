@@ -90,7 +90,7 @@ fn all_rows() -> impl Iterator<Item = &'static Row> {
 const ROWS: &[Row] = &[
     row("data", "DIR", Some("./lazuli-data"), "The data folder"),
     row("catalog", "postgres://…", None, "The catalog of the fleet to join; without it all is in data"),
-    row("blocks", "postgres://…", None, "Where a fleet keeps large blobs; without it beside its catalog"),
+    row("blocks", "ADDRESS", None, "Where a fleet keeps large blobs: postgres://…, az://… or s3://…; without it beside its catalog"),
     row("node-name", "NAME", None, "What this node of a fleet is called; without it as its host"),
     row("host", "ADDRESS", Some("127.0.0.1"), "The address that the fronts listen on"),
     row(
