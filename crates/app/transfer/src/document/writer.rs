@@ -162,11 +162,11 @@ impl Writer {
             return Ok(Vec::new());
         }
         let all: Vec<Box<RawValue>> = read(&answer.body)?;
-        let done = |one: &Box<RawValue>| {
+        let done = |one: &RawValue| {
             let done = serde_json::from_str::<Done>(one.get());
             done.is_ok_and(|done| (200..300).contains(&done.status_code))
         };
-        Ok(all.iter().map(done).collect())
+        Ok(all.iter().map(|one| done(one)).collect())
     }
 
     fn one(&mut self, item: &Keyed) -> std::result::Result<(), String> {
