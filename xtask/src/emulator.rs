@@ -21,13 +21,13 @@ const READY_WAIT: Duration = Duration::from_secs(60);
 /// The script itself, not the wrapper in `.bin`: killing it must kill the emulator.
 const SCRIPT: &str = "node_modules/azurite/dist/src/azurite.js";
 
-/// The folder with the pinned version of the emulator of documents, and its main module.
+/// The folder with the pinned version of the emulator of documents, and that of its package.
 const PINNED_DOCUMENTS: &str = "tests/conformance/vercel";
-const MODULE_DOCUMENTS: &str = "node_modules/@vercel/cosmosdb-server/lib/index.js";
+const PACKAGE_DOCUMENTS: &str = "node_modules/@vercel/cosmosdb-server";
 
-/// Where the module of the emulator of documents is, after installing it.
+/// Where the package of the emulator of documents is, after installing it.
 pub(crate) fn install_documents(workspace: &Workspace) -> Result<PathBuf> {
-    Ok(node::packages(workspace, PINNED_DOCUMENTS, "vercel")?.join(MODULE_DOCUMENTS))
+    Ok(node::packages(workspace, PINNED_DOCUMENTS, "vercel")?.join(PACKAGE_DOCUMENTS))
 }
 
 /// Where Azurite's script is, after installing it.

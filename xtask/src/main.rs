@@ -12,6 +12,7 @@ mod compare;
 mod conformance;
 mod crash;
 mod debian;
+mod differential;
 mod dist;
 mod emulator;
 mod fuzz;
@@ -76,7 +77,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "conformance",
-        usage: "FRONT --sdk python [--target ours|azurite]",
+        usage: "FRONT --sdk python|js [--target ours|fleet|azurite]",
         what: "a front judged by an official SDK, on Lazuli or on the emulator",
         run: conformance::run,
     },
@@ -88,9 +89,15 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "chaos",
-        usage: "[--minutes N] [--seconds N] [--seed S] [--no-kills]",
+        usage: "[--fleet|--mixed] [--minutes N] [--seconds N] [--seed S] [--no-kills]",
         what: "the SDKs' load while partitions are split, merged and moved, and the server is killed",
         run: chaos::run,
+    },
+    Command {
+        name: "differential",
+        usage: "[--seeds N] [--seed S] [--requests N]",
+        what: "the same requests to an embedded server and to a fleet: the same answers",
+        run: differential::run,
     },
     Command {
         name: "program",

@@ -78,6 +78,9 @@ pub(crate) enum Command {
     /// Containers and their blobs: list, copy, synchronize, remove
     #[command(subcommand)]
     Blob(transfer::BlobCommand),
+    /// Containers of documents and their items: import, export, query, another partition key
+    #[command(subcommand)]
+    Documents(transfer::DocumentsCommand),
     /// Tables and their entities: list, create, delete, export, import
     #[command(subcommand)]
     Table(transfer::TableCommand),

@@ -35,7 +35,7 @@ pub struct Options {
     pub front: Front,
     /// Our program.
     pub binary: PathBuf,
-    /// The emulator's script, for `node`: Azurite's, or the module of the emulator of documents.
+    /// The emulator's script, for `node`, or the folder of its package for that of documents.
     pub peer: PathBuf,
     /// Where both keep their data: on the disk that counts.
     pub folder: PathBuf,

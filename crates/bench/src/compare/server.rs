@@ -20,8 +20,11 @@ const SETTLED_LOOK: Duration = Duration::from_millis(400);
 /// How long is waited for that.
 const SETTLED_WAIT: Duration = Duration::from_secs(30);
 
-/// Starts the emulator of documents. Its own command closes every connection behind one answer; this lets it keep them.
-const DOCUMENT_PEER: &str = "require(process.argv[1]).createHttpServer({ keepAlive: true })\
+/// The command of the emulator of documents, in the folder of its package.
+const DOCUMENT_COMMAND: &str = "lib/cli.js";
+
+/// Starts the emulator of documents so that it keeps connections, by its module.
+const KEEPING_PEER: &str = "require(process.argv[1]).createHttpServer({ keepAlive: true })\
      .listen(Number(process.argv[2]), '127.0.0.1');";
 
 /// Which of the two, and how it is set.
@@ -31,8 +34,10 @@ pub(super) enum Kind {
     Synced,
     /// Ours, an answer means that the operating system has the bytes.
     Relaxed,
-    /// The emulator of the front.
+    /// The emulator of the front, as its command starts it.
     Peer,
+    /// That of documents, with connections that are kept. Its command closes each behind one answer.
+    KeepingPeer,
 }
 
 pub(super) struct Server {
@@ -107,9 +112,15 @@ impl Drop for Server {
 
 fn command(kind: Kind, options: &Options, folder: &Path, address: SocketAddr) -> Result<Command> {
     let port = address.port().to_string();
+    if kind == Kind::KeepingPeer {
+        let mut command = Command::new("node");
+        command.args(["-e", KEEPING_PEER]).arg(&options.peer).arg(port);
+        return Ok(command);
+    }
     if kind == Kind::Peer && options.front == Front::Documents {
         let mut command = Command::new("node");
-        command.args(["-e", DOCUMENT_PEER]).arg(&options.peer).arg(port);
+        command.arg(options.peer.join(DOCUMENT_COMMAND));
+        command.args(["--no-ssl", "--host", "127.0.0.1", "--port", &port]);
         return Ok(command);
     }
     if kind == Kind::Peer {

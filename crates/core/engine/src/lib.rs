@@ -36,6 +36,7 @@ pub mod limits;
 mod lsn;
 mod meter;
 mod moving;
+mod notes;
 mod open;
 mod outside;
 mod overlay;
@@ -68,9 +69,11 @@ pub use hot::{HOT_KEYS_MAX, HotKey};
 pub use hot_end::{End, HASHED_SLICES, HotEnd, INSERTS_LEAST, LATE_MAX};
 pub use item::{Item, ItemKey};
 pub use item_scan::ItemScan;
+pub use join::yield_now;
 pub use latency::{LATENCY_BUCKETS, Latencies};
 pub use lsn::Lsn;
 pub use moving::{Finished, MoveOptions, MoveStats, MoveStatus, Outcome, Phase};
+pub use notes::Note;
 pub use outside::Outside;
 pub use sample::{Asked, Held, Sample};
 pub use settings::Settings;
@@ -90,7 +93,7 @@ pub use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
 pub use lazuli_shardmap::manager::{ContainerUpdate, Cuts, Known, NewContainer};
 pub use lazuli_shardmap::route::hashed_slice;
 pub use lazuli_shardmap::{
-    Container, ContainerId, Epoch, MapKind, Move, MoveStage, Partition, PartitionId,
+    Container, ContainerId, Epoch, MapKind, MapReason, Move, MoveStage, Partition, PartitionId,
     PartitionState, Policies, ShardId,
 };
 pub use lazuli_store::blocks::{

@@ -36,6 +36,7 @@ pub(crate) fn run(command: Command) -> Result<()> {
         Command::Account(command) => account::run(command),
         Command::Backup(command) => backup::run(command),
         Command::Blob(command) => transfer::blob(command),
+        Command::Documents(command) => transfer::documents(command),
         Command::Table(command) => transfer::table(command),
         Command::Fsck { repair, target } => fsck::run(&target, repair),
         Command::Catalog(command) => catalog::run(command),

@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a panic in a test is the failure report")]
 
 mod both_kinds;
+mod compose;
+mod differential;
 mod fleet;
 mod large_blobs;
 mod nodes;

@@ -9,6 +9,7 @@ mod blob;
 mod blob_faults;
 mod closed_doors;
 mod commands;
+mod documents;
 mod explorer;
 #[cfg(target_os = "linux")]
 mod failing_disk;

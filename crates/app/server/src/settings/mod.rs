@@ -67,6 +67,7 @@ pub struct Settings {
     pub tables: lazuli_tables::Limits,
     /// What the Documents front takes; by default what the original takes.
     pub documents: lazuli_documents::Limits,
+    pub document_sizing: lazuli_shapes::document::Sizing,
     pub balance: Balance,
     /// How many partitions have a history.
     pub history_partitions_max: usize,
@@ -196,6 +197,7 @@ impl Settings {
             queues: storage::queues(&one)?,
             tables: storage::tables(&one)?,
             documents: documents::limits(&one)?,
+            document_sizing: documents::sizing(&one)?,
             balance: balance::balance(&one)?,
             history_partitions_max: one.need("history-partitions-max", value::count)?,
             log: Log {

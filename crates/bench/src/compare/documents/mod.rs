@@ -79,10 +79,30 @@ pub fn run(options: &Options) -> Result<Report> {
     }
     memory(&mut report, "memory after all of this", &ours, &peer)?;
     drop(peer);
+    keeping(options, &ours, &mut report)?;
     if options.wants(GROWTH) {
         growth(options, &ours, &mut report)?;
     }
     Ok(report)
+}
+
+/// The emulator as no command starts it: with connections that it keeps, which is much to its advantage where requests are
+/// short. No bound is set by it.
+fn keeping(options: &Options, ours: &Server, report: &mut Report) -> Result {
+    let short = [DocumentOperation::Create, DocumentOperation::Read, DocumentOperation::Replace];
+    let wanted = short.into_iter().filter(|it| options.wants(it.name()));
+    let peer = Server::start(Kind::KeepingPeer, options, &options.folder.join("keeping"))?;
+    for container in [FILLED, REPLACED] {
+        requests::create(&peer, container)?;
+        requests::fill(&peer, container, options.entities_few)?;
+    }
+    for operation in wanted {
+        let name = format!("{}, {CONNECTIONS_BOUND} kept connections", operation.name());
+        let theirs = measure(operation, CONNECTIONS_BOUND, options, &peer)?;
+        let figure = measure(operation, CONNECTIONS_BOUND, options, ours)?;
+        Row::measured(report, name, Bound(0.0), figure, theirs);
+    }
+    Ok(())
 }
 
 fn memory(report: &mut Report, name: &str, ours: &Server, peer: &Server) -> Result {

@@ -217,9 +217,14 @@ impl Head<'_> {
 
 /// Creates a container, and the database of all containers if it is not there.
 pub(super) fn create(server: &Server, name: &str) -> Result {
-    let mut client = DocumentClient::connect(server.address)?;
-    client.expect(&create_database(DATABASE), &[201, 409])?;
-    client.expect(&Container { database: DATABASE, name }.create(UNITS), &[201]).map(drop)
+    let container = Container { database: DATABASE, name };
+    for (request, statuses) in
+        [(create_database(DATABASE), &[201, 409][..]), (container.create(UNITS), &[201])]
+    {
+        // The emulator closes the connection behind each answer.
+        DocumentClient::connect(server.address)?.expect(&request, statuses)?;
+    }
+    Ok(())
 }
 
 /// Fills a container with items, all those of a partition key in one batch.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use lazuli_engine::changes::{ItemChange, ItemOperation};
-use lazuli_engine::{Error, Item, ItemKey, KeyRange, Lsn, PageLimit, Result, Space};
+use lazuli_engine::{Error, Item, ItemKey, KeyRange, Lsn, PageLimit, Result, Space, View};
 
 use super::Documents;
 use super::collection::Collection;
@@ -304,12 +304,20 @@ impl Reader<'_> {
         for change in &inside {
             latest.insert(change.key.bytes().clone(), change.lsn);
         }
+        let mut view: Option<View> = None;
         for change in inside {
             let is_last = latest.get(change.key.bytes()) == Some(&change.lsn);
             // An item that changes again on the same page is shown there.
             if self.mode == FeedMode::All || is_last {
-                let shown = self.show(documents, change).await?;
+                let route = change.key.route();
+                // One view shows all of them, unless the partition was split since its changes were read.
+                let shown_by = match view.take().filter(|view| view.routes().contains(route)) {
+                    Some(view) => view,
+                    None => engine.read(id, route, 0).await?,
+                };
+                let shown = self.show(&shown_by, change).await?;
                 self.changes.extend(shown);
+                view = Some(shown_by);
             }
         }
         if let Some(number) = page.position.first_chunk::<LSN_BYTES>() {
@@ -318,13 +326,8 @@ impl Reader<'_> {
         Ok(Stretch { routes, place: page.position, more: page.more })
     }
 
-    async fn show(
-        &mut self,
-        documents: &Documents,
-        change: ItemChange,
-    ) -> Result<Option<FeedChange>> {
+    async fn show(&mut self, view: &View, change: ItemChange) -> Result<Option<FeedChange>> {
         let ItemChange { lsn, operation, key } = &change;
-        let view = documents.engine.read(key.container(), key.route(), 0).await?;
         let found = match operation {
             ItemOperation::Put => view.get(key).await?,
             ItemOperation::Delete => None,
@@ -337,9 +340,9 @@ impl Reader<'_> {
             FeedMode::Latest => {}
             FeedMode::All => {
                 if image.is_none() && *operation == ItemOperation::Put {
-                    image = past::version(&view, key, *lsn).await?;
+                    image = past::version(view, key, *lsn).await?;
                 }
-                before = past::version_before(&view, key, *lsn).await?;
+                before = past::version_before(view, key, *lsn).await?;
             }
         }
         let document = self.document(key, image.as_ref())?;

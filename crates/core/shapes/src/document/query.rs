@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use lazuli_engine::{
     Continuation, Error, FanOut, Item, ItemScan, KeyRange, OnFailure, PREFIX_BYTES, PageLimit,
-    ShardView, Space, after_key,
+    ShardView, Space, after_key, yield_now,
 };
 use lazuli_query::evaluate::Context;
 use lazuli_query::execute::{Execution, Page, PageOptions, Wants};
@@ -342,6 +342,7 @@ impl Run<'_> {
             if self.is_late(execution) {
                 return Ok(false);
             }
+            yield_now().await;
         }
     }
 

@@ -1,6 +1,7 @@
 //! The map of ranges as clients follow it, and budgets.
 
 use lazuli_documents::Limits;
+use lazuli_shapes::document::Sizing;
 
 use crate::raw::{Server, header, now_ms};
 
@@ -19,7 +20,71 @@ fn set_throughput(server: &Server, units: u32) {
     let offer = server.ok(&format!("GET {path}"));
     let changed = offer.replace("\"offerThroughput\":400", &format!("\"offerThroughput\":{units}"));
     assert_ne!(offer, changed);
-    server.ok(&format!("PUT {path}\n\n{changed}"));
+    let answer = server.ok(&format!("PUT {path}\n\n{changed}"));
+    let is_pending = |offer: &str| offer.contains("\"isOfferReplacePending\":true");
+    assert!(is_pending(&answer) && is_pending(&server.ok("GET /offers")), "{answer}");
+    server.resize();
+    let offer = server.ok(&format!("GET {path}"));
+    assert!(offer.contains("\"isOfferReplacePending\":false"), "{offer}");
+}
+
+fn upsert(pk: &str, id: usize, bytes: usize) -> String {
+    let text = "x".repeat(bytes);
+    format!(
+        "POST /dbs/d/colls/c/docs\nx-ms-documentdb-partitionkey: [\"{pk}\"]\n\
+         x-ms-documentdb-is-upsert: true\n\n{{\"id\":\"{id}\",\"pk\":\"{pk}\",\"text\":\"{text}\"}}"
+    )
+}
+
+fn unthrottled(range_bytes_max: u64, shardlet_bytes_max: u64) -> Server {
+    let limits = Limits { throttles: false, ..Limits::default() };
+    let server = Server::sized(limits, Sizing { range_bytes_max, shardlet_bytes_max });
+    server.create_container();
+    server
+}
+
+#[test]
+fn a_range_that_is_too_large_is_split_and_one_of_a_single_key_is_not() {
+    let server = unthrottled(40_000, 1_000_000);
+    for id in 0..30 {
+        server.ok(&upsert("only", id, 4_000));
+    }
+    server.resize();
+    assert_eq!(ids(&server.ok(RANGES)).len(), 1);
+    for id in 0..30 {
+        server.ok(&upsert(&format!("k{id}"), id, 4_000));
+    }
+    for _ in 0..8 {
+        server.resize();
+    }
+    let ranges = ids(&server.ok(RANGES)).len();
+    assert!((4..=12).contains(&ranges), "{ranges}");
+    let offers = server.ok("GET /offers");
+    assert!(offers.contains("\"isOfferReplacePending\":false"), "{offers}");
+    let all = server.ok("GET /dbs/d/colls/c/docs\nx-ms-max-item-count: 100");
+    assert!(all.contains("\"_count\":60"));
+}
+
+#[test]
+fn a_partition_key_that_is_full_takes_deletions_alone() {
+    let server = unthrottled(1_000_000, 40_000);
+    let answers: Vec<String> = (0..20).map(|id| server.send(&upsert("a", id, 4_000))).collect();
+    let taken = answers.iter().take_while(|answer| answer.starts_with('2')).count();
+    assert!((9..=11).contains(&taken), "{taken}");
+    assert!(answers[taken..].iter().all(|answer| answer.starts_with("403 ")), "{answers:?}");
+    assert_eq!(server.refusal(&upsert("a", 0, 10)), "403/1014");
+    let key = "x-ms-documentdb-partitionkey: [\"a\"]";
+    let patch = "{\"operations\":[{\"op\":\"set\",\"path\":\"/x\",\"value\":1}]}";
+    let patch = format!("PATCH /dbs/d/colls/c/docs/0\n{key}\n\n{patch}");
+    assert_eq!(server.refusal(&patch), "403/1014");
+    // Others of the same range are not full.
+    server.ok(&upsert("b", 0, 4_000));
+    server.ok(&format!("GET /dbs/d/colls/c/docs/0\n{key}"));
+    for id in 0..2 {
+        server.ok(&format!("DELETE /dbs/d/colls/c/docs/{id}\n{key}"));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(1_100));
+    server.ok(&upsert("a", 0, 4_000));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use lazuli_documents::{Limits, Parts, handler};
 use lazuli_engine::{Engine, Settings};
 use lazuli_http::uri::{percent_decode, percent_encode};
 use lazuli_http::{Body, HeaderMap, HeaderName, HeaderValue, Method, Request, RequestId};
-use lazuli_shapes::document::{Documents, deriving};
+use lazuli_shapes::document::{Documents, Sizing, deriving};
 use lazuli_shardmap::manager::NewShard;
 use lazuli_store::mem::MemStore;
 
@@ -26,6 +26,7 @@ const ALWAYS: [&str; 7] = [
 
 pub(crate) struct Server {
     handler: lazuli_http::Handler,
+    documents: Documents,
     runtime: tokio::runtime::Runtime,
 }
 
@@ -36,15 +37,24 @@ impl Server {
     }
 
     pub(crate) fn with_limits(limits: Limits) -> Self {
+        Self::sized(limits, Sizing::default())
+    }
+
+    pub(crate) fn sized(limits: Limits, sizing: Sizing) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let accounts = Arc::new(Accounts::new());
         for name in ["dev", "other"] {
             accounts.set(name, Keys { first: key(name), second: None });
         }
-        let documents = runtime.block_on(documents());
+        let documents = runtime.block_on(documents()).sized(sizing);
         let certificate = Some("-----BEGIN CERTIFICATE-----\n".to_owned());
         let parts = Parts { accounts, published: None, certificate, limits };
-        Self { handler: handler(documents, parts), runtime }
+        Self { handler: handler(documents.clone(), parts), documents, runtime }
+    }
+
+    /// Does what is done in the background to ranges.
+    pub(crate) fn resize(&self) {
+        self.runtime.block_on(self.documents.resize()).unwrap();
     }
 
     /// A server with a database `d` and a container `c` in it, partitioned by `/pk`.
@@ -58,6 +68,11 @@ impl Server {
         self.ok("POST /dbs\n\n{\"id\":\"d\"}");
         let key = r#"{"paths":["/pk"],"kind":"Hash","version":2}"#;
         self.ok(&format!("POST /dbs/d/colls\n\n{{\"id\":\"c\",\"partitionKey\":{key}}}"));
+    }
+
+    /// Lets containers go whose writes were held back for long enough.
+    pub(crate) fn release_lapsed(&self) {
+        self.runtime.block_on(self.documents.release_lapsed()).unwrap();
     }
 
     /// The body of a request that must succeed.
