@@ -150,7 +150,11 @@ impl Objects for RemoteObjects {
                 Some(after) => self.store.list_with_offset(Some(&folder), &self.path(after)),
                 None => self.store.list(Some(&folder)),
             };
-            let names = found.try_filter_map(|it| async move { Ok(self.name(&it.location)) });
+            // Some services do not know where to begin, and begin at the start.
+            let names = found.try_filter_map(|it| async move {
+                let name = self.name(&it.location);
+                Ok(name.filter(|name| after.is_none_or(|after| &**name > after)))
+            });
             names.take(most).try_collect().await.map_err(|error| away(&error))
         })
     }

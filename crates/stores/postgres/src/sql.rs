@@ -201,22 +201,6 @@ impl Sql {
                  (SELECT coalesce(sum(length), 0) FROM copied) AND EXISTS (SELECT 1 FROM @.files \
                  WHERE generation = $1 AND number = $2 AND length = $7 AND crc64 = $8)"
             }
-            Self::PutRowOfFile => {
-                "INSERT INTO @.files (generation, number, container, route, length, crc64) \
-                 VALUES ($1, $2, $3, $4, $5, $6)"
-            }
-            Self::IsFileOf => {
-                "SELECT 1 FROM @.files WHERE generation = $1 AND number = $2 \
-                 AND container = $3 AND route = $4"
-            }
-            Self::AdoptGeneration => {
-                "INSERT INTO @.generations (generation, node) OVERRIDING SYSTEM VALUE \
-                 VALUES ($1, $2) ON CONFLICT DO NOTHING"
-            }
-            Self::PassGenerations => {
-                "SELECT setval(s, greatest($1::int8, nextval(s))) \
-                 FROM pg_get_serial_sequence('@.generations', 'generation') AS s"
-            }
             Self::GetPiece => {
                 "SELECT substring(d FROM $4 FOR $5) FROM @.pieces \
                  WHERE generation = $1 AND number = $2 AND n = $3"
@@ -241,6 +225,28 @@ impl Sql {
             Self::RemoveUnnamed => {
                 "DELETE FROM @.pieces AS p WHERE generation = $1 AND NOT EXISTS (SELECT 1 FROM \
                  @.files AS f WHERE f.generation = p.generation AND f.number = p.number)"
+            }
+            _ => self.template_of_objects(),
+        }
+    }
+
+    fn template_of_objects(self) -> &'static str {
+        match self {
+            Self::PutRowOfFile => {
+                "INSERT INTO @.files (generation, number, container, route, length, crc64) \
+                 VALUES ($1, $2, $3, $4, $5, $6)"
+            }
+            Self::IsFileOf => {
+                "SELECT 1 FROM @.files WHERE generation = $1 AND number = $2 \
+                 AND container = $3 AND route = $4"
+            }
+            Self::AdoptGeneration => {
+                "INSERT INTO @.generations (generation, node) OVERRIDING SYSTEM VALUE \
+                 VALUES ($1, $2) ON CONFLICT DO NOTHING"
+            }
+            Self::PassGenerations => {
+                "SELECT setval(s::regclass, greatest($1::int8, nextval(s::regclass))) \
+                 FROM pg_get_serial_sequence('@.generations', 'generation') AS s"
             }
             _ => "",
         }

@@ -76,7 +76,7 @@ async fn settle(
             return Err(elsewhere("rows of this database").into());
         }
         let mark = format!(
-            "INSERT INTO {schema}.format SELECT '{MARK} ' || gen_random_uuid() || ' ' || $1, 1 \
+            "INSERT INTO {schema}.format SELECT '{MARK} ' || gen_random_uuid() || ' ' || $1::text, 1 \
              RETURNING part"
         );
         check(&client.query_one(&mark, &[&wanted.unwrap_or_default()]).await?, wanted)
