@@ -20,6 +20,7 @@ mod entries;
 mod entry_scan;
 mod expiry;
 mod fanout;
+mod freshness;
 pub mod fsck;
 mod fsck_entries;
 mod garbage;
@@ -35,9 +36,11 @@ pub mod limits;
 mod lsn;
 mod meter;
 mod moving;
+mod notes;
 mod open;
 mod outside;
 mod overlay;
+mod panics;
 mod partition;
 mod reconciling;
 mod recount;
@@ -66,9 +69,11 @@ pub use hot::{HOT_KEYS_MAX, HotKey};
 pub use hot_end::{End, HASHED_SLICES, HotEnd, INSERTS_LEAST, LATE_MAX};
 pub use item::{Item, ItemKey};
 pub use item_scan::ItemScan;
+pub use join::yield_now;
 pub use latency::{LATENCY_BUCKETS, Latencies};
 pub use lsn::Lsn;
 pub use moving::{Finished, MoveOptions, MoveStats, MoveStatus, Outcome, Phase};
+pub use notes::Note;
 pub use outside::Outside;
 pub use sample::{Asked, Held, Sample};
 pub use settings::Settings;
@@ -95,6 +100,7 @@ pub use lazuli_store::blocks::{
     BlockFile, BlockId, BlockReader, BlockWriter, Blocks, FoundFile, Owner, PIECE_BYTES_MAX,
 };
 pub use lazuli_store::crc64::{Crc64, crc64};
+pub use lazuli_store::limits::{SNAPSHOT_LIFE_MAX, STALENESS_MAX};
 pub use lazuli_store::reasons;
 pub use lazuli_store::{
     Direction, Error, KeyRange, Kind, PageLimit, Result, after_key, after_prefix,

@@ -14,6 +14,8 @@ lazuli_store::reasons! {
         MappingNotFound = "mapping-not-found",
         /// Writes wait until the move that fenced the partition has committed or reopened it.
         PartitionFenced = "partition-fenced",
+        /// The partition takes no writes.
+        PartitionReadOnly = "partition-read-only",
         /// A key of a list map already has a partition.
         PointMapped = "point-mapped",
         LockNotHeld = "lock-not-held",
