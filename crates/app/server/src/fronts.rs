@@ -10,9 +10,7 @@ use lazuli_shapes::document::Documents;
 use lazuli_shapes::queue::Queues;
 use lazuli_shapes::record::Records;
 
-use crate::accounts::{
-    PUBLISHED_BUS_KEY, PUBLISHED_DOCUMENT_KEY, PUBLISHED_KEY, PUBLISHED_NAME,
-};
+use crate::accounts::{PUBLISHED_BUS_KEY, PUBLISHED_DOCUMENT_KEY, PUBLISHED_KEY, PUBLISHED_NAME};
 use crate::core::Core;
 use crate::settings::table::row;
 use crate::settings::{FrontSettings, Row, Settings};

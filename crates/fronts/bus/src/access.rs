@@ -133,9 +133,8 @@ fn path_of(resource: &str) -> String {
 
 /// A token of an identity provider, which is taken at its word where the operator switched that on, and over TLS only.
 fn by_identity(front: &Front, shown: &Shown<'_>) -> Result<Claim> {
-    let refused = |fault: TokenFault| {
-        Err(Fault::unauthorized(format!("InvalidToken: {}", fault.detail())))
-    };
+    let refused =
+        |fault: TokenFault| Err(Fault::unauthorized(format!("InvalidToken: {}", fault.detail())));
     if front.tokens == Tokens::Off {
         return refused(TokenFault::NotSupported);
     }
