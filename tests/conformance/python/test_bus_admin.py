@@ -145,7 +145,6 @@ def test_invalid_properties_are_refused(admin):
         {"max_delivery_count": 0},
         {"auto_delete_on_idle": MINUTE},
         {"forward_to": "nothing"},
-        {"lock_duration": "one minute"},
     ):
         with pytest.raises(HttpResponseError) as refused:
             admin.create_queue(fresh("q"), **wrong)

@@ -16,7 +16,7 @@ use lazuli_bus_shape::{
     Address, Bus, Description, Entity, EntityKind, MessageCounts, Rule, Subscription,
     SystemProperty,
 };
-use lazuli_http::uri::Query;
+use lazuli_http::uri::{Query, percent_decode};
 use lazuli_http::xml::Element;
 use lazuli_http::{Handler, Method, Request, Response, StatusCode, handler, xml};
 
@@ -60,7 +60,7 @@ struct Context<'a> {
 async fn answer(front: &Front, mut request: Request) -> Result<Response> {
     let query = request.query.clone();
     let query = Query::parse(&query).map_err(|_| Fault::argument("The query is malformed."))?;
-    let path = lazuli_http::uri::percent_decode(&request.path)
+    let path = percent_decode(&request.path)
         .map_err(|_| Fault::argument("The path is malformed."))?
         .into_owned();
     let token = request.header("authorization").unwrap_or_default().to_owned();
@@ -70,8 +70,9 @@ async fn answer(front: &Front, mut request: Request) -> Result<Response> {
     let audience = format!("{scheme}://{host}/{}", resource.entity());
     let token = token.strip_prefix("Bearer ").unwrap_or(&token);
     let shown = Shown { token, audience: &audience, secure: request.secure };
-    let claim = access::check(front, &shown).await?;
-    let namespace = access::allowed(&[claim], resource.entity(), Right::Manage)?;
+    let mut claim = access::check(front, &shown).await?;
+    claim.path = signed_path(&claim.path, &host);
+    let namespace = access::allowed(&[claim], &resource.path(), Right::Manage)?;
     let version = query.get("api-version").unwrap_or("2021-05").to_owned();
     let context =
         Context { bus: &front.bus, namespace, base: format!("{scheme}://{host}"), version };
@@ -88,6 +89,16 @@ async fn answer(front: &Front, mut request: Request) -> Result<Response> {
         Method::DELETE => context.delete(&resource).await,
         _ => Err(Fault::new(405, "amqp:not-allowed", "The method is not allowed here.")),
     }
+}
+
+/// The path that a token is for. Some clients sign the whole address of a request with its query, percent-encoded, others
+/// the host without a scheme in front of it.
+fn signed_path(path: &str, host: &str) -> String {
+    let path = path.split('?').next().unwrap_or_default();
+    let rest = path.strip_prefix(&host.to_lowercase());
+    let path = rest.filter(|rest| rest.is_empty() || rest.starts_with('/')).unwrap_or(path);
+    let decoded = percent_decode(path).unwrap_or(path.into());
+    decoded.trim_matches('/').to_lowercase()
 }
 
 #[derive(Clone, Copy)]
@@ -304,3 +315,26 @@ const CORRELATED: [(&str, SystemProperty); 8] = [
     ("ReplyToSessionId", SystemProperty::ReplyToSessionId),
     ("ContentType", SystemProperty::ContentType),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_for_a_path_however_its_client_signs_it() {
+        for (signed, wanted) in [
+            ("", ""),
+            ("q", "q"),
+            ("localhost:5672", ""),
+            ("localhost:5672/q", "q"),
+            ("q?api-version=2021-05", "q"),
+            (
+                "t/subscriptions/s/rules/%24default?api-version=1",
+                "t/subscriptions/s/rules/$default",
+            ),
+            ("localhost:56721", "localhost:56721"),
+        ] {
+            assert_eq!(signed_path(signed, "LOCALHOST:5672"), wanted);
+        }
+    }
+}
