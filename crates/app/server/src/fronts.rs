@@ -86,6 +86,7 @@ pub const FRONTS: &[FrontRow] = &[
         connection_string: documents,
         mount: |parts| {
             let documents = Documents::new(parts.core.engine.clone());
+            let documents = documents.sized(parts.settings.document_sizing);
             parts.http(lazuli_documents::handler(documents, parts.documents()))
         },
     },
@@ -109,6 +110,7 @@ pub const FRONTS: &[FrontRow] = &[
         mount: |parts| {
             let settings = BusSettings::default();
             let bus = Bus::new(parts.core.engine.clone(), lazuli_bus::reader(), settings);
+            bus.start();
             let (protocol, handler) = lazuli_bus::protocol(bus, parts.bus());
             Mounted { protocol, handler: Some(handler) }
         },

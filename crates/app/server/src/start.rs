@@ -32,7 +32,7 @@ use crate::registry::Registry;
 use crate::restores::Restores;
 use crate::running::Running;
 use crate::settings::{FrontSettings, Listening, Port, Settings, TlsMode};
-use crate::{floors, health, indexing, sampler, system, tls, token};
+use crate::{bus_config, floors, health, indexing, sampler, system, tls, token};
 
 /// Connections of the admin API at the same time.
 const ADMIN_CONNECTIONS_MAX: usize = 64;
@@ -66,6 +66,7 @@ impl Server {
             Some(token) => token.clone(),
             None => token::read_or_make(folder.path())?,
         };
+        bus_config::configure(&settings, &core, &accounts.signing()).await?;
         let budget = Budget::new(settings.in_flight_bytes);
         let served = bind_fronts(&settings, &folder, &core, &accounts.signing(), &budget).await?;
         let (fronts, not_started) = served;
@@ -200,9 +201,9 @@ fn start_beside(settings: &Settings, core: &Core, running: &Running) -> Vec<Join
     let mut beside = vec![
         keeper.start(settings.blob_collect_interval),
         sampler::start(running.history.clone()),
-        indexing::start(core.engine.clone()),
         health::watch(running.host.clone()),
     ];
+    beside.extend(indexing::start(core.engine.clone(), settings.document_sizing));
     beside.extend(follower.start());
     if let Some(folder) = core.blocks.folder() {
         beside.push(floors::start(core.host.clone(), folder.clone()));

@@ -78,7 +78,7 @@ pub struct Description {
     /// After so long without use the entity is deleted; never if none.
     pub auto_delete_ms: Option<u64>,
     /// The fragments of the entity. One that asks for partitioning without a number gets [`Description::PARTITIONED`].
-    pub fragments: u16,
+    pub fragments: u32,
     pub express: bool,
     /// Of topics: kept and shown, without a meaning here.
     pub filters_before_publishing: bool,
@@ -93,7 +93,7 @@ pub struct Description {
 
 impl Description {
     /// The fragments of a partitioned entity whose owner names no number.
-    pub const PARTITIONED: u16 = 16;
+    pub const PARTITIONED: u32 = 16;
 
     pub fn queue() -> Self {
         Self {
@@ -233,3 +233,27 @@ pub struct MessageCounts {
 choice!(EntityKind { Queue = 1, Topic = 2 });
 choice!(Status { Active = 1, Disabled = 2, SendDisabled = 3, ReceiveDisabled = 4 });
 fields!(AuthorizationRule { name, rights, primary_key, secondary_key, created_ms, modified_ms });
+fields!(Description {
+    lock_duration_ms,
+    max_size_megabytes,
+    requires_duplicate_detection,
+    requires_session,
+    default_ttl_ms,
+    dead_letter_on_expiration,
+    dead_letter_on_filter_error,
+    duplicate_window_ms,
+    max_delivery_count,
+    batched_operations,
+    status,
+    auto_delete_ms,
+    fragments,
+    express,
+    filters_before_publishing,
+    support_ordering,
+    anonymous,
+    forward_to,
+    forward_dead_letters_to,
+    user_metadata,
+    max_message_kilobytes,
+    authorization_rules,
+});

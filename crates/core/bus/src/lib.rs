@@ -8,19 +8,47 @@
 //! What clients ask for is checked here: fronts decode, make one call, and encode.
 
 mod address;
+mod apply;
+mod bodies;
 mod bus;
+mod change;
+mod config;
 mod description;
+mod directory;
+mod endpoint;
+mod entities;
 pub mod filter;
+mod forward;
+mod fragment;
 pub mod limits;
 mod message;
+mod peek;
+mod place;
+mod publish;
 mod reason;
+mod receive;
+mod receiver;
 mod record;
+mod rows;
+mod send;
+mod session;
+mod settle;
+mod shared;
+mod subscriptions;
+mod timers;
+mod transact;
 
 pub use address::{Address, SubQueue, check_entity_name, check_subscription_name};
-pub use bus::{Bus, BusOperation, Endpoint, ListPage, ReceiveMode, Receiver, SessionLock, Watcher};
+pub use bus::Bus;
 pub use description::*;
+pub use endpoint::Endpoint;
+pub use entities::ListPage;
 pub use message::*;
 pub use reason::BusReason;
+pub use receive::ReceiveMode;
+pub use receiver::{Receiver, Watcher};
+pub use session::SessionLock;
+pub use transact::BusOperation;
 
 /// The rule that a subscription gets if its creator names none: every message.
 pub const DEFAULT_RULE: &str = "$Default";
@@ -42,11 +70,18 @@ pub struct BusSettings {
     /// The most of them with more than one fragment.
     pub partitioned_max: usize,
     /// The fragments of an entity that asks for partitioning.
-    pub fragments: u16,
+    pub fragments: u32,
+    /// How often a receiver that waits looks for what other processes have sent.
+    pub poll: std::time::Duration,
 }
 
 impl Default for BusSettings {
     fn default() -> Self {
-        Self { entities_max: 10_000, partitioned_max: 10_000, fragments: Description::PARTITIONED }
+        Self {
+            entities_max: 10_000,
+            partitioned_max: 10_000,
+            fragments: Description::PARTITIONED,
+            poll: std::time::Duration::from_millis(250),
+        }
     }
 }

@@ -11,7 +11,7 @@ pub const MESSAGE_ID_CHARS_MAX: usize = 128;
 /// The longest state that clients keep for a session.
 pub const SESSION_STATE_BYTES_MAX: usize = 256 * 1024;
 /// The most fragments of an entity: their number has 16 bits of a sequence number, and a map change takes so many.
-pub const FRAGMENTS_MAX: u16 = 64;
+pub const FRAGMENTS_MAX: u32 = 64;
 /// The most messages of one call that sends.
 pub const SEND_MESSAGES_MAX: usize = 4_500;
 /// The most messages of one call that receives, peeks or deletes.

@@ -20,6 +20,7 @@ mod entries;
 mod entry_scan;
 mod expiry;
 mod fanout;
+mod freshness;
 pub mod fsck;
 mod fsck_entries;
 mod garbage;
@@ -35,9 +36,11 @@ pub mod limits;
 mod lsn;
 mod meter;
 mod moving;
+mod notes;
 mod open;
 mod outside;
 mod overlay;
+mod panics;
 mod partition;
 mod reconciling;
 mod recount;
@@ -56,7 +59,7 @@ mod view;
 pub use condition::Condition;
 pub use cut::{Isolated, Middle};
 pub use derived::{Deriver, Deriving, Rules, Standing};
-pub use engine::Engine;
+pub use engine::{Engine, EngineReason};
 pub use entry_scan::ShardView;
 pub use expiry::Expirer;
 pub use fanout::{
@@ -66,9 +69,11 @@ pub use hot::{HOT_KEYS_MAX, HotKey};
 pub use hot_end::{End, HASHED_SLICES, HotEnd, INSERTS_LEAST, LATE_MAX};
 pub use item::{Item, ItemKey};
 pub use item_scan::ItemScan;
+pub use join::yield_now;
 pub use latency::{LATENCY_BUCKETS, Latencies};
 pub use lsn::Lsn;
 pub use moving::{Finished, MoveOptions, MoveStats, MoveStatus, Outcome, Phase};
+pub use notes::Note;
 pub use outside::Outside;
 pub use sample::{Asked, Held, Sample};
 pub use settings::Settings;
@@ -88,13 +93,14 @@ pub use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
 pub use lazuli_shardmap::manager::{ContainerUpdate, Cuts, Known, NewContainer, NewPartition};
 pub use lazuli_shardmap::route::hashed_slice;
 pub use lazuli_shardmap::{
-    Container, ContainerId, Epoch, MapKind, Move, MoveStage, Partition, PartitionId,
+    Container, ContainerId, Epoch, MapKind, MapReason, Move, MoveStage, Partition, PartitionId,
     PartitionState, Policies, ShardId,
 };
 pub use lazuli_store::blocks::{
     BlockFile, BlockId, BlockReader, BlockWriter, Blocks, FoundFile, Owner, PIECE_BYTES_MAX,
 };
 pub use lazuli_store::crc64::{Crc64, crc64};
+pub use lazuli_store::limits::{SNAPSHOT_LIFE_MAX, STALENESS_MAX};
 pub use lazuli_store::reasons;
 pub use lazuli_store::{
     Direction, Error, KeyRange, Kind, PageLimit, Result, after_key, after_prefix,

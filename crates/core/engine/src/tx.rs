@@ -152,6 +152,12 @@ impl<'a> Tx<'a> {
         Ok(item.filter(|item| !item.is_expired(self.now_ms())))
     }
 
+    /// The item as it is kept, also if it has expired and was not swept yet.
+    pub async fn get_expired(&self, key: &ItemKey) -> Result<Option<Item>> {
+        self.claim_of(key)?;
+        self.raw(key).await
+    }
+
     /// The item, if it meets the condition; otherwise the error that says how it does not.
     pub async fn check(&self, key: &ItemKey, condition: Condition) -> Result<Option<Item>> {
         let found = self.get(key).await?;
@@ -168,6 +174,30 @@ impl<'a> Tx<'a> {
         direction: Direction,
         limit: PageLimit,
     ) -> Result<ItemPage> {
+        self.scan_at(container, space, range, direction, limit, self.now_ms()).await
+    }
+
+    /// Like [`Self::scan`], with items that have expired and were not swept yet.
+    pub async fn scan_expired(
+        &self,
+        container: ContainerId,
+        space: Space,
+        range: &KeyRange,
+        limit: PageLimit,
+    ) -> Result<ItemPage> {
+        // Nothing had expired at the beginning of time.
+        self.scan_at(container, space, range, Direction::Forward, limit, 0).await
+    }
+
+    async fn scan_at(
+        &self,
+        container: ContainerId,
+        space: Space,
+        range: &KeyRange,
+        direction: Direction,
+        limit: PageLimit,
+        now_ms: u64,
+    ) -> Result<ItemPage> {
         let holds = |claim: &Claim| {
             claim.held.container == container && holds_range(&claim.held.routes, range)
         };
@@ -176,7 +206,7 @@ impl<'a> Tx<'a> {
         }
         let keys = keys_of(container, space, range);
         let page = self.overlay.scan(self.base, &keys, direction, limit).await?;
-        page_of_items(page, self.now_ms())
+        page_of_items(page, now_ms)
     }
 
     pub async fn put(&mut self, key: &ItemKey, payload: Bytes) -> Result<()> {

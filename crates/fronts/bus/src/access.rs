@@ -1,5 +1,6 @@
 //! Who may do what: tokens that a connection has shown, and the keys that sign them.
 
+use lazuli_azure::auth::bearer::{self, TokenFault, Tokens};
 use lazuli_azure::auth::namespace_sas::Token;
 use lazuli_azure::auth::{Accounts, Key, Keys};
 use lazuli_bus_shape::AuthorizationRule;
@@ -9,6 +10,21 @@ use crate::{Front, address, now_ms};
 
 /// The rule that every namespace has: its keys are those of the account, and may do everything.
 pub(crate) const ROOT_RULE: &str = "RootManageSharedAccessKey";
+
+/// Whom a token of an identity provider is made for: the services by address, and by the ids they are registered under.
+const AUDIENCES: [&str; 4] = [
+    "https://servicebus.azure.net",
+    "https://eventhubs.azure.net",
+    "80a10ef9-8168-493d-abf9-3297c4ef6e3c",
+    "80369ed6-5f11-4dd9-bef3-692475845e77",
+];
+/// Behind the name of a namespace in its address.
+const CLOUDS: [&str; 4] = [
+    "servicebus.windows.net",
+    "servicebus.chinacloudapi.cn",
+    "servicebus.usgovcloudapi.net",
+    "servicebus.cloudapi.de",
+];
 
 /// The key that the emulators of the service publish. It opens the account of development as long as that one has its own
 /// published key.
@@ -82,27 +98,74 @@ pub(crate) fn allowed(claims: &[Claim], path: &str, right: Right) -> Result<Stri
     })
 }
 
-/// Checks a token, whatever kind it says it is.
-pub(crate) async fn check(front: &Front, text: &str) -> Result<Claim> {
-    let invalid = |why: &str| Fault::unauthorized(format!("InvalidSignature: {why}"));
-    let Some(token) = Token::parse(text) else {
-        return Err(invalid("The token is not a shared access signature."));
-    };
+/// A token on its way in, and over which connection it came.
+pub(crate) struct Shown<'a> {
+    pub(crate) token: &'a str,
+    /// What it is said to be for: `sb://host/entity`.
+    pub(crate) audience: &'a str,
+    /// Whether the connection is one over TLS.
+    pub(crate) secure: bool,
+}
+
+/// Checks a token. What kind it is shows in its text; some clients say otherwise beside it.
+pub(crate) async fn check(front: &Front, shown: &Shown<'_>) -> Result<Claim> {
+    let invalid = || Fault::unauthorized("InvalidSignature: The token has an invalid signature.");
+    let Some(token) = Token::parse(shown.token) else { return by_identity(front, shown) };
     let expires_ms = token.expires_s.saturating_mul(1_000);
     if expires_ms <= now_ms() {
         return Err(Fault::unauthorized("ExpiredToken: The token is expired."));
     }
-    let path = address::path(&token.resource).to_lowercase();
-    let path = path.strip_suffix("/$management").unwrap_or(&path).to_owned();
+    let path = path_of(&token.resource);
     if token.rule == ROOT_RULE {
-        let namespace =
-            by_root(front, &token).ok_or_else(|| invalid("The token has an invalid signature."))?;
+        let namespace = by_root(front, &token).ok_or_else(invalid)?;
         let rights = vec![Right::Manage, Right::Send, Right::Listen];
         return Ok(Claim { namespace, path, rights, expires_ms });
     }
-    by_entity(front, &token, &path, expires_ms)
-        .await
-        .ok_or_else(|| invalid("The token has an invalid signature."))
+    by_entity(front, &token, &path, expires_ms).await.ok_or_else(invalid)
+}
+
+/// The path that a resource names, with everything below it.
+fn path_of(resource: &str) -> String {
+    let path = address::path(resource).to_lowercase();
+    let entity = path.strip_suffix("$management").map(|path| path.trim_end_matches('/'));
+    entity.unwrap_or(&path).to_owned()
+}
+
+/// A token of an identity provider, which is taken at its word where the operator switched that on, and over TLS only.
+fn by_identity(front: &Front, shown: &Shown<'_>) -> Result<Claim> {
+    let refused =
+        |fault: TokenFault| Err(Fault::unauthorized(format!("InvalidToken: {}", fault.detail())));
+    if front.tokens == Tokens::Off {
+        return refused(TokenFault::NotSupported);
+    }
+    if !shown.secure {
+        return refused(TokenFault::NotSecure);
+    }
+    let host = shown.audience.split("://").nth(1).unwrap_or_default();
+    let label = host.split(['.', ':', '/']).next().unwrap_or_default();
+    let is_ours = |audience: &str| {
+        let audience = audience.trim_end_matches('/');
+        let host = audience.strip_prefix("https://").unwrap_or(audience);
+        AUDIENCES.contains(&audience)
+            || host.split_once('.').is_some_and(|(name, rest)| {
+                name.eq_ignore_ascii_case(label) && CLOUDS.contains(&rest)
+            })
+    };
+    let identity = match bearer::check_text(shown.token, now_ms() / 1_000, is_ours) {
+        Ok(identity) => identity,
+        Err(fault) => return refused(fault),
+    };
+    // A token names no account: it is for the one whose name the host has, or else for the only one.
+    let mut names = front.accounts.names();
+    let named = names.iter().position(|name| name.eq_ignore_ascii_case(label));
+    let namespace = match named {
+        Some(at) => names.swap_remove(at),
+        None if names.len() == 1 => names.swap_remove(0),
+        None => return refused(TokenFault::OtherAudience),
+    };
+    let rights = vec![Right::Manage, Right::Send, Right::Listen];
+    let expires_ms = identity.expires_s.saturating_mul(1_000);
+    Ok(Claim { namespace, path: path_of(shown.audience), rights, expires_ms })
 }
 
 /// The account whose key signed a token.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use lazuli_amqp::{Body, Delivery, DeliveryState, Incoming, Value};
 use lazuli_net::Outcome;
 
-use crate::access;
+use crate::access::{self, Shown};
 use crate::error::{Fault, Result};
 use crate::peer::Peer;
 use crate::replies::Asked;
@@ -41,7 +41,9 @@ async fn put(peer: &Peer, request: &Request) -> Result<Reply> {
     let Body::Value(Value::String(token)) = &request.body else {
         return Err(Fault::argument("The body must be a token."));
     };
-    let claim = access::check(&peer.front, token).await?;
+    let audience = request.properties.text("name").unwrap_or_default();
+    let shown = Shown { token, audience, secure: peer.secure };
+    let claim = access::check(&peer.front, &shown).await?;
     peer.show(claim)?;
     Ok(Reply::accepted())
 }

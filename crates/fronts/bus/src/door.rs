@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use lazuli_amqp::{Container, Credentials, Error, Opening, Origin, Peer as AmqpPeer};
 use lazuli_bus_shape::Bus;
-use lazuli_http::{Handler, HttpFront, Response, StatusCode, counted, handler};
+use lazuli_http::{Handler, HttpFront, counted};
 use lazuli_net::{BoxFuture, Connection, Protocol};
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout_at;
 
-use crate::access::{self};
+use crate::access;
+use crate::admin::administration;
 use crate::eventhubs::EventHubs;
 use crate::limits::GREETING_TIMEOUT;
 use crate::peer::Peer;
@@ -39,12 +40,6 @@ pub(crate) fn protocol(bus: Bus, parts: Parts) -> (Arc<dyn Protocol>, Handler) {
     let amqp = front.limits.amqp.clone();
     let container: Arc<dyn Container> = Arc::new(BusContainer(front));
     (Arc::new(Door { container, amqp, http }), administration)
-}
-
-fn administration(_front: Arc<Front>) -> Handler {
-    handler(|_request| async {
-        Response::text(StatusCode::NOT_IMPLEMENTED, "There is no administration here yet.")
-    })
 }
 
 impl Protocol for Door {
@@ -116,6 +111,6 @@ impl Container for BusContainer {
             }
             _ => Vec::new(),
         };
-        Ok(Arc::new(Peer::new(self.0.clone(), opening.connection, claims)))
+        Ok(Arc::new(Peer::new(self.0.clone(), opening.secure, claims)))
     }
 }

@@ -7,6 +7,7 @@
 
 mod access;
 mod address;
+mod admin;
 mod cbs;
 mod door;
 mod error;
@@ -36,6 +37,7 @@ use lazuli_net::{Budget, Metrics, Protocol};
 use eventhubs::EventHubs;
 
 pub use access::Published;
+pub use admin::configure;
 pub use limits::Limits;
 pub use message::MessageReader;
 

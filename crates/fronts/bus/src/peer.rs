@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lazuli_amqp::{Attaching, ConnectionHandle, Error, Map, Receiving};
+use lazuli_amqp::{Attaching, Error, Map, Receiving};
 use lazuli_bus_shape::{Endpoint, SessionLock};
 
 use crate::access::{self, Claim, Right};
@@ -17,7 +17,8 @@ use crate::{Front, address, cbs, management, receiver, sender, transaction};
 
 pub(crate) struct Peer {
     pub(crate) front: Arc<Front>,
-    pub(crate) connection: ConnectionHandle,
+    /// Whether the connection is one over TLS.
+    pub(crate) secure: bool,
     claims: Mutex<Vec<Claim>>,
     pub(crate) replies: Replies,
     pub(crate) transactions: Transactions,
@@ -29,10 +30,10 @@ pub(crate) struct Peer {
 type SessionKey = (String, String);
 
 impl Peer {
-    pub(crate) fn new(front: Arc<Front>, connection: ConnectionHandle, claims: Vec<Claim>) -> Self {
+    pub(crate) fn new(front: Arc<Front>, secure: bool, claims: Vec<Claim>) -> Self {
         Self {
             front,
-            connection,
+            secure,
             claims: Mutex::new(claims),
             replies: Replies::default(),
             transactions: Transactions::default(),

@@ -111,7 +111,7 @@ async fn open(
         tokio::select! {
             biased;
             () = attaching.abandoned() => return Ok(None),
-            () = watcher.changed(left) => {}
+            _ = watcher.changed(left) => {}
         }
     }
 }

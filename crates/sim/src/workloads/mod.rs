@@ -6,6 +6,7 @@
 pub mod audited;
 mod blob_requests;
 pub mod blobs;
+pub mod bus;
 pub mod come_and_go;
 pub mod documents;
 pub mod drains;

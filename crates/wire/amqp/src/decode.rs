@@ -214,7 +214,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn pairs(&mut self, enclosed: &Enclosed<'a>) -> Result<Map> {
-        if enclosed.count % 2 != 0 {
+        if !enclosed.count.is_multiple_of(2) {
             return Err(DecodeError::Uneven);
         }
         self.inside(enclosed, |inside| {

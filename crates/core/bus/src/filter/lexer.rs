@@ -38,8 +38,8 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>> {
             '[' => quoted(rest, ']').map(|(text, length)| (Token::Name(text), length))?,
             '0'..='9' => number(rest)?,
             '.' if rest[1..].starts_with(|c: char| c.is_ascii_digit()) => number(rest)?,
-            _ if first.is_alphabetic() || first == '_' || first == '@' => {
-                let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '@' | '#' | '$');
+            _ if first.is_alphabetic() || first == '_' => {
+                let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '#' | '$');
                 let length = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
                 (Token::Word(rest[..length].to_owned()), length)
             }

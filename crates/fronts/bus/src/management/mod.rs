@@ -191,3 +191,32 @@ async fn run(peer: &Peer, path: &str, operation: Operation, request: &Request) -
         Operation::EnumerateRules => rules::list(&call).await,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_toml_names_every_operation_with_its_right() {
+        let table: toml::Table = include_str!("../../operations.toml").parse().unwrap();
+        let rows = table["operation"].as_array().unwrap();
+        let field = |row: &toml::Value, name: &str| row[name].as_str().unwrap().to_owned();
+        let listed: Vec<(String, String)> = rows
+            .iter()
+            .filter(|row| field(row, "link") == "$management")
+            .map(|row| (field(row, "name"), field(row, "right")))
+            .collect();
+        let known =
+            Operation::ALL.map(|(one, _, name)| (name.to_owned(), one.right().name().to_owned()));
+        assert_eq!(listed, known);
+        assert!(rows.iter().all(|row| field(row, "status") == "done"));
+    }
+
+    #[test]
+    fn an_operation_is_known_by_its_whole_name() {
+        let (operation, name) = Operation::parse("com.microsoft:peek-message").unwrap();
+        assert_eq!((operation, name), (Operation::PeekMessage, "PeekMessage"));
+        assert_eq!(Operation::parse("peek-message"), None);
+        assert_eq!(Operation::parse("com.microsoft:nothing"), None);
+    }
+}

@@ -44,7 +44,7 @@ impl Machine {
                     partial: None,
                     unsettled: HashMap::new(),
                 };
-                (Way::Incoming(link), Ends::Incoming(receiver))
+                (Way::Incoming(Box::new(link)), Ends::Incoming(receiver))
             }
             false => {
                 let (sender, receiver) = unbounded_channel();

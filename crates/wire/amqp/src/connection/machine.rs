@@ -8,12 +8,13 @@ use bytes::{Bytes, BytesMut};
 use tokio::time::Instant;
 
 use super::Peer;
+use super::ending::Ending;
 use super::incoming::IncomingLink;
 use super::outgoing::{OutgoingLink, Waiting};
 use crate::frame::{self, FrameError, Kind};
 use crate::limits::{FRAME_BYTES_MIN, Limits};
 use crate::link::{Command, LinkId, Shared};
-use crate::performative::{Begin, Close, Disposition, End, Flow, Open, Performative, SENDER};
+use crate::performative::{Begin, Disposition, Flow, Open, Performative, SENDER};
 use crate::state::{DeliveryState, Error, condition};
 
 /// What is between the two sides of a connection that is open.
@@ -35,20 +36,9 @@ pub(super) struct Machine {
     pub(super) waiting: usize,
     /// A disposition that the next one may be joined to.
     disposition: Option<Joined>,
-    ending: Ending,
+    pub(super) ending: Ending,
     /// When the connection last had a link.
     used: Instant,
-}
-
-/// How far the end of the connection has come.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Ending {
-    Open,
-    /// The client has closed; it is answered when the front has let go of all links, or at this time.
-    Closing(Instant),
-    /// We have closed and wait for the client, until this time.
-    Closed(Instant),
-    Over,
 }
 
 struct Joined {
@@ -94,7 +84,7 @@ pub(super) struct Link {
 }
 
 pub(super) enum Way {
-    Incoming(IncomingLink),
+    Incoming(Box<IncomingLink>),
     Outgoing(OutgoingLink),
 }
 
@@ -304,87 +294,6 @@ impl Machine {
             self.write(channel, &Performative::Flow(answer));
         }
         self.pump(channel);
-    }
-
-    /// The client says nothing more in this session.
-    fn ended_by_client(&mut self, channel: u16) {
-        let Some(session) = self.sessions.get_mut(&channel) else { return };
-        session.ending = true;
-        let handles: Vec<u32> = session.links.keys().copied().collect();
-        for handle in handles {
-            self.left_by_client(channel, handle, true);
-        }
-        self.conclude(channel);
-    }
-
-    /// Answers the end of a session whose links are all gone.
-    pub(super) fn conclude(&mut self, channel: u16) {
-        let Some(session) = self.sessions.get(&channel) else { return };
-        if session.ending && session.links.is_empty() {
-            self.forget_session(channel);
-            self.flush_disposition();
-            self.write(channel, &Performative::End(End::default()));
-        }
-        if matches!(self.ending, Ending::Closing(_)) && self.links == 0 {
-            self.answer_close();
-        }
-    }
-
-    fn forget_session(&mut self, channel: u16) {
-        if let Some(session) = self.sessions.remove(&channel) {
-            self.waiting -= session.waiting.len();
-            for waiting in &session.waiting {
-                self.unqueue(waiting.cost());
-            }
-        }
-    }
-
-    /// Ends a session in which the client has done what it must not.
-    pub(super) fn end(&mut self, channel: u16, error: Error) {
-        let Some(session) = self.sessions.get(&channel) else { return };
-        let handles: Vec<u32> = session.links.keys().copied().collect();
-        for handle in handles {
-            self.forget_link(channel, handle);
-        }
-        self.forget_session(channel);
-        self.flush_disposition();
-        self.write(channel, &Performative::End(End { error: Some(error) }));
-    }
-
-    fn closed_by_client(&mut self) {
-        let channels: Vec<u16> = self.sessions.keys().copied().collect();
-        self.ending = Ending::Closing(Instant::now() + self.limits().close_timeout);
-        for channel in channels {
-            self.ended_by_client(channel);
-        }
-        if self.links == 0 {
-            self.answer_close();
-        }
-    }
-
-    fn answer_close(&mut self) {
-        if self.ending != Ending::Over {
-            self.flush_disposition();
-            self.write(0, &Performative::Close(Close::default()));
-            self.ending = Ending::Over;
-        }
-    }
-
-    /// Closes the connection from our side.
-    pub(super) fn close(&mut self, error: Option<Error>) {
-        if matches!(self.ending, Ending::Closed(_) | Ending::Over) {
-            return;
-        }
-        self.flush_disposition();
-        self.write(0, &Performative::Close(Close { error }));
-        self.ending = Ending::Closed(Instant::now() + self.limits().close_timeout);
-        self.sessions.clear();
-        (self.links, self.waiting, self.unsettled_bytes, self.partial_bytes) = (0, 0, 0, 0);
-    }
-
-    pub(super) fn close_for_stop(&mut self) {
-        let text = "The server is stopping. Connect again.";
-        self.close(Some(Error::new(condition::CONNECTION_FORCED, text)));
     }
 
     /// Says what became of a delivery: joined with the one before, if that said the same of its neighbour.

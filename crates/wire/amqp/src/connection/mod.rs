@@ -3,6 +3,7 @@
 //! Invariants: nothing is locked, and handles of the front reach the task over one channel; frames are gathered and
 //! written together; while a client reads too slowly, or has too much unsettled, nothing more is read from it.
 
+mod ending;
 mod handshake;
 mod incoming;
 mod links;

@@ -1,0 +1,12 @@
+//! The bus on an engine whose stores are in memory, all tests in one binary.
+
+#![allow(clippy::unwrap_used, reason = "a panic in a test is the failure report")]
+
+mod entities;
+mod forwarding;
+mod fragments;
+mod queues;
+mod sessions;
+mod topics;
+mod waiting;
+mod world;
