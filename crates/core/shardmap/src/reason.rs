@@ -7,6 +7,7 @@ lazuli_store::reasons! {
         /// The partition has another epoch than the caller knows.
         PartitionChanged = "partition-changed",
         PartitionOffline = "partition-offline",
+        /// The partition takes no writes.
         PartitionReadOnly = "partition-read-only",
         /// The shard does not answer and is left alone for a while.
         ShardDown = "shard-down",
@@ -14,8 +15,6 @@ lazuli_store::reasons! {
         MappingNotFound = "mapping-not-found",
         /// Writes wait until the move that fenced the partition has committed or reopened it.
         PartitionFenced = "partition-fenced",
-        /// The partition takes no writes.
-        PartitionReadOnly = "partition-read-only",
         /// A key of a list map already has a partition.
         PointMapped = "point-mapped",
         LockNotHeld = "lock-not-held",
