@@ -7,6 +7,7 @@ lazuli_store::reasons! {
         /// The partition has another epoch than the caller knows.
         PartitionChanged = "partition-changed",
         PartitionOffline = "partition-offline",
+        /// The partition takes no writes.
         PartitionReadOnly = "partition-read-only",
         /// The shard does not answer and is left alone for a while.
         ShardDown = "shard-down",

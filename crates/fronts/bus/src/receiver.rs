@@ -174,7 +174,11 @@ async fn carry(
                 receiver.set_session(lock);
             }
             let sent = send(link, outgoing, receiver, mode, credit.min(TAKE_AT_ONCE_MAX)).await?;
-            if sent == 0 && outgoing.drain() {
+            if outgoing.drain() {
+                if sent > 0 {
+                    // Credit is given back when nothing more is there.
+                    continue;
+                }
                 outgoing.drained();
             }
         }

@@ -3,5 +3,5 @@
 #![allow(clippy::unwrap_used, reason = "a panic in a test is the failure report")]
 
 mod access;
-mod transactions;
+mod deliveries;
 mod world;

@@ -1,6 +1,7 @@
-//! Transactions, which only some clients use.
+//! Transactions, locks that are lost, and credit that is drained: what only some clients do.
 
 use bytes::Bytes;
+use lazuli_amqp::performative::Performative;
 use lazuli_amqp::transaction::Request;
 use lazuli_amqp::{DeliveryState, Terminus};
 use lazuli_bus_shape::Address;
@@ -96,4 +97,28 @@ async fn a_lock_that_is_lost_is_answered_with_the_reason() {
     let DeliveryState::Rejected(Some(error)) = talk.settled(delivery).await else { panic!() };
     let condition = error.condition.0;
     assert!(condition.contains("lock-lost") || condition.contains("not-found"), "{condition}");
+}
+
+#[tokio::test]
+async fn credit_is_given_back_when_it_is_more_than_there_is() {
+    let world = World::start().await;
+    let mut talk = world.client().await;
+    talk.0.attach_sender(0, Terminus::target("one"));
+    talk.0.attach_receiver(1, Terminus::source("one"));
+    for id in [10, 11, 12] {
+        talk.send(0, id, &text("a"), None).await;
+    }
+    talk.0.credit(1, 0, 7, true);
+    for _ in 0..3 {
+        talk.message().await;
+    }
+    let (count, credit) = talk
+        .until(|heard| match &heard.performative {
+            Performative::Flow(flow) if flow.drain == Some(true) => {
+                Some((flow.delivery_count, flow.link_credit))
+            }
+            _ => None,
+        })
+        .await;
+    assert_eq!((count, credit), (Some(7), Some(0)));
 }
