@@ -108,7 +108,6 @@ impl Server {
             portal: Arc::new(Metrics::new("portal")),
         });
         core.engine.start();
-        core.logs.start();
         let beside = start_beside(&settings, &core, &running);
         let (stopper, stop) = stopper();
         let mut serving = JoinSet::new();
@@ -194,6 +193,7 @@ fn admin_limits(settings: &Settings) -> lazuli_http::Limits {
 
 /// Starts what runs beside the requests.
 fn start_beside(settings: &Settings, core: &Core, running: &Running) -> Vec<JoinHandle<()>> {
+    core.logs.start();
     let (blobs, home) = (core.blobs.clone(), core.blocks.clone());
     let keeper = Keeper { blobs, home, removed: running.removed.clone() };
     let (host, accounts) = (core.host.clone(), running.accounts.clone());

@@ -66,9 +66,7 @@ impl Transaction for Trim {
         let page = tx.scan(place.container, space, &range, Direction::Forward, limit).await?;
         let more = page.next.is_some();
         let count = page.items.len();
-        let mut batches = page.items.into_iter();
-        let mut deleted = 0;
-        for (key, item) in batches.by_ref() {
+        for (at, (key, item)) in page.items.into_iter().enumerate() {
             let row = key.get(PREFIX_BYTES + place.route.len()..);
             let first = row.and_then(|row| row.try_into().ok()).map(u64::from_be_bytes);
             let first = first.ok_or_else(|| damaged("the key of a batch"))?;
@@ -76,7 +74,7 @@ impl Transaction for Trim {
             state.first = first;
             state.first_ms = batch.enqueued_ms;
             // The last batch of the page stays until the next one, which sees what follows it.
-            let is_last = more && deleted + 1 == count;
+            let is_last = more && at + 1 == count;
             if is_last || !keep.is_over(&state, now) {
                 break;
             }
@@ -84,7 +82,6 @@ impl Transaction for Trim {
             state.batches = state.batches.saturating_sub(1);
             state.first = batch.end();
             tx.remove(&ItemKey::from_bytes(key, place.route.len())?, &item)?;
-            deleted += 1;
         }
         tx.replace(&place.state(), Some(&old), state.encode(), None)?;
         Ok(more)

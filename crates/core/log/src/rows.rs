@@ -244,7 +244,7 @@ impl ProducerRow {
     }
 
     pub(crate) fn decode(mut row: Bytes) -> Result<Self> {
-        if row.len() < 3 || (row.len() - 3) % 24 != 0 || row.get_u8() != FORMAT {
+        if row.len() < 3 || !(row.len() - 3).is_multiple_of(24) || row.get_u8() != FORMAT {
             return Err(damaged("what is known of a producer"));
         }
         let mut producer = Self { epoch: row.get_i16(), sent: Vec::new() };

@@ -8,6 +8,7 @@
 mod api;
 mod auth;
 mod commits;
+mod configs;
 mod connection;
 mod coordinator;
 mod error;
