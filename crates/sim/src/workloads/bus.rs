@@ -57,7 +57,7 @@ impl ReadMessage for Tagged {
 
     fn user(&self, body: &[u8]) -> StoreResult<Vec<(String, Value)>> {
         let tag = tag_of(body).unwrap_or_default();
-        Ok(vec![("even".to_owned(), Value::Boolean(tag % 2 == 0))])
+        Ok(vec![("even".to_owned(), Value::Boolean(tag.is_multiple_of(2)))])
     }
 }
 
@@ -158,7 +158,7 @@ impl MessageBus {
     fn receivers(target: usize, tag: Tag) -> Vec<usize> {
         match target {
             0..=2 => vec![target],
-            _ if tag % 2 == 0 => vec![3, 4],
+            _ if tag.is_multiple_of(2) => vec![3, 4],
             _ => vec![3],
         }
     }

@@ -43,6 +43,7 @@ impl World {
             labels: Default::default(),
         };
         engine.add_shard(&new, Arc::new(MemStore::new())).await.unwrap();
+        let logs = lazuli_log::Logs::new(engine.clone(), false);
         let bus = Bus::new(engine, lazuli_bus::reader(), BusSettings::default());
         for name in ["one", "two"] {
             let queue = Description::queue();
@@ -58,6 +59,7 @@ impl World {
             other: Key::from_text("SAS_KEY_VALUE"),
         };
         let parts = Parts {
+            logs,
             accounts,
             published: Some(published),
             tokens: Default::default(),
