@@ -17,8 +17,8 @@ from azure.storage.queue import QueueServiceClient
 
 # How long an answer may take before it counts as hanging.
 ANSWER_SECONDS_MAX = 60
-# How long after its node has died a write may still be committed by the database.
-LATE_COMMIT_SECONDS = 4
+# A request that must be refused is refused within this time.
+REFUSAL_SECONDS_MAX = 40
 # Latencies above these are what a user would feel; they are listed with their operation.
 SLOW_SHOWN = 5
 # Blobs above these sizes go up and come down in pieces.
@@ -52,6 +52,7 @@ class Tally:
         self.retries = collections.Counter()
         self.latencies = collections.defaultdict(list)
         self.slowest = []
+        self.slowest_refusal = 0.0
 
     def count(self, counter, kind):
         with self.lock:
@@ -64,8 +65,14 @@ class Tally:
             if len(self.slowest) > 100:
                 self.slowest = sorted(self.slowest, reverse=True)[:SLOW_SHOWN]
 
+    def note_refusal(self, seconds):
+        """How long it took to say that a database is away."""
+        with self.lock:
+            self.slowest_refusal = max(self.slowest_refusal, seconds)
+
     def result(self):
         return {
+            "slowest_refusal": self.slowest_refusal,
             "answered": dict(self.answered),
             "refused": dict(self.refused),
             "doubts": dict(self.doubts),
@@ -152,19 +159,22 @@ class Calls:
         try:
             answer = call(*words, **options)
         except AzureError as error:
-            raise self._outcome(kind, error) from error
+            raise self._outcome(kind, error, time.monotonic() - begin) from error
         self.tally.note_latency(phase, kind, time.monotonic() - begin)
         self.tally.count(self.tally.answered, kind)
         return answer
 
-    def _outcome(self, kind, error):
+    def _outcome(self, kind, error, took):
         status = getattr(error, "status_code", None)
         refused = isinstance(error, (HttpResponseError, TableTransactionError))
         if refused and status is not None and status < 500:
             self.tally.count(self.tally.refused, f"{kind} {status}")
             return error
-        if refused and status == 503 and self.run.fleet and self.run.kills:
-            # A fence that a killed node left stands until another one takes its work over.
+        if refused and status == 503 and self.run.on_databases and self.run.kills:
+            # A database is away, or a fence that a killed node left stands until another one takes its work over.
+            self.tally.note_refusal(took)
+            if took > REFUSAL_SECONDS_MAX:
+                return Violation(f"{kind} was refused with 503 after {took:.1f} s")
             return self._doubt(kind, error)
         if refused and status is not None:
             # A server that lives must not say this, whatever happens to its partitions.
@@ -183,9 +193,8 @@ class Calls:
 
     def _doubt(self, kind, error):
         self.tally.count(self.tally.doubts, kind)
-        if self.run.fleet:
-            # What a killed node had sent to its database may be committed a little later.
-            time.sleep(LATE_COMMIT_SECONDS)
+        if self.run.on_databases:
+            self.run.wait_for_late_commits()
         return InDoubt(first_line(error))
 
     def until_answered(self, kind, call, *words, **options):

@@ -27,8 +27,12 @@ SLOW_BYTES_MIN = 10_000
 SHARD_LIFE_SECONDS = 8
 # How long all jobs may take to end once no new ones begin, and a shard to become empty.
 SETTLE_SECONDS_MAX = 120
-# The same in a fleet, where every death of a leader lets moves rest until another node may lead them.
-FLEET_SETTLE_SECONDS_MAX = 400
+# The same on databases, where every death of a leader lets moves rest until another node may lead them.
+DATABASES_SETTLE_SECONDS_MAX = 240
+# Jobs that take longer than this are noted, with what they are doing.
+LONG_JOB_SECONDS = 15
+JOBS_SHOWN = 3
+WATCH_SECONDS = 2
 POLL_SECONDS = 0.1
 
 
@@ -46,9 +50,9 @@ class Refused(Exception):
 class Admin:
     """The admin API, from any thread."""
 
-    def __init__(self, url, is_fleet=False):
+    def __init__(self, url, on_databases=False):
         self.url = url
-        self.is_fleet = is_fleet
+        self.on_databases = on_databases
 
     def ask(self, method, path, body=None):
         headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
@@ -64,7 +68,7 @@ class Admin:
             raise Violation(f"{method} {path} hangs") from timeout
         except requests.RequestException as error:
             raise Away(str(error)) from error
-        if answer.status_code == 503 and self.is_fleet:
+        if answer.status_code == 503 and self.on_databases:
             raise Away("a database is away")
         if answer.status_code >= 400:
             raise Refused(answer.status_code, answer.json()["error"])
@@ -78,13 +82,17 @@ class Admin:
 
 
 class Changes:
-    """Two threads: one changes partitions, one lets shards come and go."""
+    """Three threads: one changes partitions, one lets shards come and go, one watches how long jobs take."""
 
-    def __init__(self, admin, signals, settings, log, shard_at):
+    def __init__(self, admin, signals, settings, log, server):
         self.admin = admin
-        self.shard_at = shard_at
-        self.fleet = settings["fleet"]
-        self.settle_seconds_max = FLEET_SETTLE_SECONDS_MAX if self.fleet else SETTLE_SECONDS_MAX
+        self.server = server
+        on_databases = server.on_databases
+        self.settle_seconds_max = (
+            DATABASES_SETTLE_SECONDS_MAX if on_databases else SETTLE_SECONDS_MAX
+        )
+        # The longest that each job was seen to take, and what it was then.
+        self.jobs = {}
         self.signals = signals
         self.interval = settings["interval"]
         self.random = random.Random(f"{settings['seed']} changes")
@@ -101,17 +109,17 @@ class Changes:
             threading.Thread(target=self.run, args=(self.change_partitions,), daemon=True),
             threading.Thread(target=self.run, args=(self.change_shards,), daemon=True),
         ]
+        self.watcher = threading.Thread(target=self.run, args=(self.watch_jobs,), daemon=True)
 
     def prepare(self):
-        # A fleet begins without shards.
-        for number in range(1 if self.fleet else 2, SHARDS + 1):
+        for number in range(self.server.first_shards() + 1, SHARDS + 1):
             self.add_shard(f"shard-{number:04}")
 
     def add_shard(self, name):
-        return self.admin.post("shards", {"name": name, "at": self.shard_at(name)})
+        return self.admin.post("shards", {"name": name, "at": self.server.shard_at(name)})
 
     def start(self):
-        for thread in self.threads:
+        for thread in [*self.threads, self.watcher]:
             thread.start()
 
     def end(self):
@@ -158,6 +166,34 @@ class Changes:
     def note(self, kind, answer, began):
         took = time.monotonic() - began
         print(f"{time.time():.3f} {kind} took {took:.3f}: {answer}", file=self.log, flush=True)
+
+    # Jobs.
+
+    def watch_jobs(self):
+        while not self.signals.stop.is_set() and not self.signals.broken.is_set():
+            try:
+                for job in self.open_jobs():
+                    self.watch_job(job)
+            except (Away, Refused):
+                pass
+            self.signals.stop.wait(WATCH_SECONDS)
+
+    def open_jobs(self):
+        return [job for job in self.admin.get("jobs")["jobs"] if "ended_ms" not in job]
+
+    def watch_job(self, job):
+        seconds = time.time() - job["begun_ms"] / 1000
+        self.jobs[job["job"]] = (seconds, job)
+        if seconds > LONG_JOB_SECONDS:
+            print(f"{time.time():.3f} after {seconds:.0f} s: {job}", file=self.log, flush=True)
+
+    def longest_jobs(self):
+        longest = sorted(self.jobs.values(), key=lambda one: one[0], reverse=True)[:JOBS_SHOWN]
+        return [
+            f"{seconds:.0f} s, {job['phase']}, pause predicted {job['pause_predicted_us']} us"
+            for seconds, job in longest
+            if seconds > LONG_JOB_SECONDS
+        ]
 
     # Partitions.
 
@@ -342,12 +378,25 @@ class Changes:
 
     # The end.
 
+    def status(self):
+        return self.admin.get("status")
+
+    def until_answered(self, ask):
+        """Nothing is killed any more, but a database may have just come back."""
+        until = time.monotonic() + self.settle_seconds_max
+        while True:
+            try:
+                return ask()
+            except Away:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(POLL_SECONDS)
+
     def settle(self):
         """Waits until no job is under way and no operation is half done."""
         until = time.monotonic() + self.settle_seconds_max
         while True:
-            jobs = [job for job in self.admin.get("jobs")["jobs"] if "ended_ms" not in job]
-            status = self.admin.get("status")
+            jobs, status = self.until_answered(self.open_jobs), self.until_answered(self.status)
             if not jobs and not status["operations_pending"]:
                 return status
             if time.monotonic() > until:

@@ -20,16 +20,17 @@ import queues_load
 import tables_load
 from calls import Violation
 from changes import Admin, Away, Changes
-from load import carry_out
 from fleet import Fleet
+from load import carry_out
+from mixed import Mixed
 from report import Report
 from server import Failed, Server
 
 LOADS = {"tables": tables_load.Load, "blobs": blobs_load.Load, "queues": queues_load.Load}
 # The server lives this long between two kills.
 LIFE_SECONDS = (2.0, 6.0)
-# The same between two troubles of a fleet: who is in doubt about a write waits before it looks.
-FLEET_LIFE_SECONDS = (6.0, 16.0)
+# The same on databases: who is in doubt about a write waits before it looks.
+DATABASES_LIFE_SECONDS = (5.0, 13.0)
 # Between two changes of the map.
 CHANGE_SECONDS_WITH_KILLS = 0.5
 CHANGE_SECONDS_WITHOUT_KILLS = 0.3
@@ -47,6 +48,9 @@ class Signals:
         self.broken = context.Event()
         self.changing = context.Event()
         self.up = context.Event()
+        # Not set while commits may come late by any time.
+        self.calm = context.Event()
+        self.calm.set()
 
 
 class Chaos:
@@ -54,11 +58,14 @@ class Chaos:
         self.options = options
         self.random = random.Random(f"{options.seed} kills")
         self.folder = pathlib.Path(options.folder)
-        if options.postgres:
-            words = (options.binary, self.folder, options.postgres, options.seed)
-            self.server = Fleet(*words, standbys=options.kills)
+        words = (options.binary, self.folder)
+        if options.mixed:
+            self.server = Mixed(*words, options.postgres, options.seed)
+        elif options.postgres:
+            words = (*words, options.postgres, options.seed)
+            self.server = Fleet(*words, troubled=options.kills)
         else:
-            self.server = Server(options.binary, self.folder)
+            self.server = Server(*words)
         self.context = multiprocessing.get_context("spawn")
         self.signals = Signals(self.context)
         self.report = Report()
@@ -68,12 +75,12 @@ class Chaos:
             "seed": options.seed,
             "kills": options.kills,
             "retries": not options.kills,
-            "fleet": bool(options.postgres),
+            "on_databases": self.server.on_databases,
             "interval": interval,
         }
-        admin = Admin(self.server.url("admin"), self.settings["fleet"])
+        admin = Admin(self.server.url("admin"), self.server.on_databases)
         log = open(self.folder / "changes.log", "w")
-        self.changes = Changes(admin, self.signals, self.settings, log, self.server.shard_at)
+        self.changes = Changes(admin, self.signals, self.settings, log, self.server)
 
     def run(self):
         self.server.start()
@@ -129,17 +136,18 @@ class Chaos:
             if not self.options.kills:
                 self.sleep(until - time.monotonic())
                 continue
-            life = FLEET_LIFE_SECONDS if self.options.postgres else LIFE_SECONDS
+            life = DATABASES_LIFE_SECONDS if self.server.on_databases else LIFE_SECONDS
             self.sleep(self.random.uniform(*life))
             if self.signals.broken.is_set():
                 return
             # A fleet goes on without one of its nodes.
-            if not self.options.postgres:
+            if not self.server.goes_on:
                 self.signals.up.clear()
-            trouble = self.server.trouble()
-            print(f"{time.time():.3f} {trouble}", file=self.changes.log, flush=True)
+            began = time.time()
+            trouble = self.server.trouble(self.signals.calm)
+            print(f"{began:.3f} {trouble}, until {time.time():.3f}", file=self.changes.log, flush=True)
             self.signals.up.set()
-            self.report.kills += 1
+            self.report.trouble(trouble)
 
     def gather(self):
         for name, (process, _) in self.loads.items():
@@ -157,6 +165,7 @@ def read_options():
     options.add_argument("--key", required=True)
     options.add_argument("--kills", action="store_true")
     options.add_argument("--postgres", help="run a fleet on servers that this program starts")
+    options.add_argument("--mixed", action="store_true", help="one server with shards of both kinds")
     return options.parse_args()
 
 

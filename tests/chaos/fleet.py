@@ -7,32 +7,37 @@ import argparse
 import json
 import pathlib
 import random
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
-from server import FRONTS, STOP_SECONDS_MAX, Failed, Server, free_port
+from network import Network, Unavailable
+from server import FRONTS, Failed, Server, free_port
+from troubles import OF_FLEETS, Troubles
 
 NODES = 2
 # The catalog and every second shard are on the first server, the other shards on the second.
 DATABASES = 2
-# Long enough for the other nodes to take a stopped one for gone.
-STOPPED_SECONDS = 13
+PROXY = pathlib.Path(__file__).parent / "proxy.py"
 
 
 class Database:
     """A private PostgreSQL server, with a synchronous standby if asked for, ended with its standard input."""
 
-    def __init__(self, program, standby):
+    def __init__(self, program, standby, listen=None):
         words = [program, "--setting", "fsync=off"] + (["--standby"] if standby else [])
+        words += ["--listen", listen] if listen else []
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self.process = subprocess.Popen(words, **pipes)
         line = self.process.stdout.readline()
         if not line.startswith("postgres ready "):
             raise Failed(f"no PostgreSQL server: {line}")
+        # The primary first.
         self.hosts = line.split()[2:]
-        self.can_fail_over = standby
+        self.has_standby = standby
 
     def address(self, schema):
         hosts = ",".join(self.hosts)
@@ -47,8 +52,23 @@ class Database:
     def fail_over(self):
         """The primary crashes for good, and its standby takes over."""
         self.order("failover")
-        self.can_fail_over = False
+        self.has_standby = False
         self.hosts.reverse()
+
+    def rejoin(self):
+        """A new standby takes the place of the primary that is gone."""
+        self.order("rejoin")
+        self.has_standby = True
+
+    def end_sessions(self):
+        """Ends all connections of clients; those of standbys come back by themselves."""
+        host, port = self.hosts[0].split(":")
+        query = (
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        )
+        words = ["psql", "-X", "-q", "-h", host, "-p", port, "-U", "postgres", "-c", query]
+        subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
 
     def end(self):
         self.process.stdin.close()
@@ -62,25 +82,49 @@ class Node(Server):
 
 
 class Fleet:
-    def __init__(self, binary, folder, postgres, seed=0, more=(), standbys=False):
+    # Its requests may be answered by databases that are away, and its commits come late.
+    on_databases = True
+    # A node that is away is not the end of service.
+    goes_on = True
+
+    def __init__(self, binary, folder, postgres, seed=0, more=(), troubled=False):
         self.binary = binary
         self.folder = pathlib.Path(folder)
-        self.random = random.Random(f"{seed} fleet")
-        self.databases = [Database(postgres, standbys) for _ in range(DATABASES)]
+        self.network = self.make_network() if troubled else None
+        listen = self.network.addresses if self.network else [None] * DATABASES
+        self.databases = [Database(postgres, troubled, at) for at in listen]
         catalog = self.databases[0].address("catalog")
         name = "node-{}".format
         self.nodes = [
             Node(binary, self.folder / name(n), catalog, more) for n in range(1, NODES + 1)
         ]
         self.ports = {front: free_port() for front in FRONTS}
-        self.proxy = None
+        self.sockets = pathlib.Path(tempfile.mkdtemp(prefix="lazuli-relay-"))
+        self.proxies = []
+        self.troubles = Troubles(self, OF_FLEETS, random.Random(f"{seed} fleet"))
+
+    def make_network(self):
+        try:
+            return Network.make(DATABASES)
+        except Unavailable as reason:
+            print(f"no node is cut off from databases: {reason}", flush=True)
+            return None
 
     @property
     def starts(self):
         return [took for node in self.nodes for took in node.starts]
 
+    @property
+    def behind_network(self):
+        """The node whose links to databases can be cut; none without a network of its own."""
+        return self.nodes[-1] if self.network else None
+
     def url(self, front):
         return f"http://127.0.0.1:{self.ports[front]}"
+
+    def first_shards(self):
+        """A fleet begins without shards."""
+        return 0
 
     def shard_at(self, name):
         """Where a shard of this name lives."""
@@ -88,15 +132,30 @@ class Fleet:
         return self.databases[number % DATABASES].address(name.replace("-", "_"))
 
     def start(self):
+        if self.network:
+            self.behind_network.before = self.network.inside()
         for node in self.nodes:
             node.start()
-        if self.proxy is None:
-            ports = [[self.ports[it], [node.ports[it] for node in self.nodes]] for it in FRONTS]
-            program = pathlib.Path(__file__).parent / "proxy.py"
-            words = [sys.executable, program, json.dumps(ports)]
-            self.proxy = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-            if self.proxy.stdout.readline() != "proxy ready\n":
-                raise Failed("the proxy did not start")
+        if not self.proxies:
+            self.start_proxies()
+
+    def start_proxies(self):
+        places = {front: [node.ports[front] for node in self.nodes] for front in FRONTS}
+        if self.network:
+            relays = []
+            for front, ports in places.items():
+                socket = str(self.sockets / front)
+                relays.append([socket, [ports[-1]]])
+                ports[-1] = socket
+            self.start_proxy(relays, self.network.inside())
+        self.start_proxy([[self.ports[front], places[front]] for front in FRONTS], [])
+
+    def start_proxy(self, fronts, before):
+        words = [*before, sys.executable, PROXY, json.dumps(fronts)]
+        proxy = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+        self.proxies.append(proxy)
+        if proxy.stdout.readline() != "proxy ready\n":
+            raise Failed("the proxy did not start")
 
     def add_shards(self, count):
         for number in range(1, count + 1):
@@ -104,35 +163,8 @@ class Fleet:
             words = ["shard", "add", name, "--at", self.shard_at(name)]
             self.nodes[0].command(words)
 
-    def trouble(self):
-        """Something that happens to a fleet: what it was."""
-        node = self.random.choice(self.nodes)
-        kind = self.random.choice(["kill", "kill", "kill", "stop", "cut", "crash", "failover"])
-        database = self.random.choice(self.databases)
-        if kind == "failover" and not database.can_fail_over:
-            kind = "cut"
-        if kind == "kill":
-            node.kill()
-            time.sleep(self.random.uniform(0, 2))
-            node.start()
-        elif kind == "stop":
-            node.process.send_signal(signal.SIGSTOP)
-            time.sleep(STOPPED_SECONDS)
-            node.process.send_signal(signal.SIGCONT)
-        elif kind == "crash":
-            database.order("crash")
-        elif kind == "failover":
-            database.fail_over()
-        else:
-            self.cut(database)
-        return kind
-
-    def cut(self, database):
-        """Ends all connections to a database."""
-        host, port = database.hosts[0].split(":")
-        query = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
-        words = ["psql", "-X", "-q", "-h", host, "-p", port, "-U", "postgres", "-c", query]
-        subprocess.run(words, stdout=subprocess.DEVNULL, check=True)
+    def trouble(self, calm):
+        return self.troubles.next(calm)
 
     def stop(self):
         """As an operator would, but for the node that checks the data."""
@@ -149,11 +181,14 @@ class Fleet:
         """Whatever happened before."""
         for node in self.nodes:
             node.end()
-        if self.proxy is not None:
-            self.proxy.kill()
-            self.proxy.wait()
+        for proxy in self.proxies:
+            proxy.kill()
+            proxy.wait()
         for database in self.databases:
             database.end()
+        if self.network:
+            self.network.end()
+        shutil.rmtree(self.sockets, ignore_errors=True)
 
 
 def main():

@@ -14,6 +14,8 @@ from calls import Calls, Sdk, Tally, Unreachable, Violation
 # How long the server may be away after it was killed.
 BACK_SECONDS_MAX = 60
 BACK_POLL_SECONDS = 0.02
+# How long after its process has died a write may still be committed by the database.
+LATE_COMMIT_SECONDS = 4
 # Violations that are shown; the first one ends the run.
 VIOLATIONS_SHOWN = 10
 
@@ -26,7 +28,7 @@ class Run:
         self.seed = settings["seed"]
         self.kills = settings["kills"]
         self.retries = settings["retries"]
-        self.fleet = settings["fleet"]
+        self.on_databases = settings["on_databases"]
         self.signals = signals
         self.tally = Tally()
         self.violations = []
@@ -45,6 +47,13 @@ class Run:
         while not self.signals.up.wait(1):
             if time.monotonic() > until:
                 raise Violation("the server did not come back")
+
+    def wait_for_late_commits(self):
+        """Until what a process or a connection that is gone had sent to its database is committed there or never will be."""
+        time.sleep(LATE_COMMIT_SECONDS)
+        while not self.signals.calm.is_set():
+            self.signals.calm.wait(1)
+            time.sleep(LATE_COMMIT_SECONDS)
 
     def violated(self, message):
         with self.lock:

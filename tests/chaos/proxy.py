@@ -1,5 +1,8 @@
 """A load balancer of the simplest kind: every request goes to the next node of its front, in turns. Run as a process of its own.
 
+A place is a port on loopback, or the path of a socket in the file system. The latter leads to a relay, which is this program
+in another network namespace: it says `+` before anything else if the node has accepted, and passes bytes as they are.
+
 It reads the head of the first request of a connection and asks for the connection to be closed after the answer. So the
 client comes with a new connection for its next request, which goes to another node. A node that does not accept is passed
 over.
@@ -23,6 +26,17 @@ def closing(head):
     return b"\r\n".join([first, b"Connection: close", *kept])
 
 
+async def connect(place):
+    """A connection to a place, none if nobody accepts there."""
+    if isinstance(place, int):
+        return await asyncio.open_connection("127.0.0.1", place)
+    reader, writer = await asyncio.open_unix_connection(place)
+    if await reader.read(1) == b"+":
+        return reader, writer
+    writer.close()
+    raise ConnectionRefusedError
+
+
 async def carry(source, sink):
     try:
         while piece := await source.read(PIECE_BYTES):
@@ -35,18 +49,17 @@ async def carry(source, sink):
 
 
 class Front:
-    def __init__(self, ports):
-        self.ports = ports
-        self.turn = itertools.cycle(range(len(ports)))
+    def __init__(self, places):
+        self.places = places
+        self.turn = itertools.cycle(range(len(places)))
 
     async def reach(self):
         """A connection to the next node that accepts; none if none does."""
         first = next(self.turn)
-        for step in range(len(self.ports)):
-            port = self.ports[(first + step) % len(self.ports)]
+        for step in range(len(self.places)):
+            place = self.places[(first + step) % len(self.places)]
             try:
-                opening = asyncio.open_connection("127.0.0.1", port)
-                return await asyncio.wait_for(opening, CONNECT_SECONDS_MAX)
+                return await asyncio.wait_for(connect(place), CONNECT_SECONDS_MAX)
             except (OSError, asyncio.TimeoutError):
                 continue
         return None
@@ -69,12 +82,28 @@ class Front:
         writer.close()
 
 
+    async def relay(self, reader, writer):
+        """Passes everything on, both ways."""
+        reached = await self.reach()
+        if reached is not None:
+            writer.write(b"+")
+            node_reader, node_writer = reached
+            up = asyncio.create_task(carry(reader, node_writer))
+            await carry(node_reader, writer)
+            up.cancel()
+            node_writer.close()
+        writer.close()
+
+
 async def run(fronts):
     servers = []
-    for own, ports in fronts:
-        front = Front(ports)
-        server = await asyncio.start_server(front.serve, "127.0.0.1", own, limit=HEAD_BYTES_MAX)
-        servers.append(server)
+    for own, places in fronts:
+        front = Front(places)
+        if isinstance(own, int):
+            opening = asyncio.start_server(front.serve, "127.0.0.1", own, limit=HEAD_BYTES_MAX)
+        else:
+            opening = asyncio.start_unix_server(front.relay, own)
+        servers.append(await opening)
     print("proxy ready", flush=True)
     # Connections that are idle when they are dropped are no news.
     asyncio.get_running_loop().set_exception_handler(lambda *_: None)
@@ -83,5 +112,5 @@ async def run(fronts):
 
 if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("fronts", help="JSON: [[own port, [ports of the nodes]], ...]")
+    options.add_argument("fronts", help="JSON: [[own place, [places of the nodes]], ...]")
     asyncio.run(run(json.loads(options.parse_args().fronts)))

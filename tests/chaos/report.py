@@ -5,7 +5,8 @@ import collections
 
 class Report:
     def __init__(self):
-        self.kills = 0
+        self.troubles = collections.Counter()
+        self.longest_jobs = []
         self.violations = []
         self.loads = {}
         self.done = {}
@@ -27,10 +28,14 @@ class Report:
         self.loads[name] = result
         self.violations += [f"{name}: {text}" for text in result["violations"]]
 
+    def trouble(self, told):
+        self.troubles[told.split()[0]] += 1
+
     def changes(self, changes):
         self.done = dict(sorted(changes.done.items()))
         self.refused = dict(sorted(changes.refused.items()))
         self.interrupted = changes.interrupted
+        self.longest_jobs = changes.longest_jobs()
         self.violations += changes.violations
 
     def starts(self, seconds):
@@ -53,7 +58,8 @@ class Report:
             latencies = {phase: quantiles(all) for phase, all in load["latencies"].items()}
             loads[name] = {**load, "latencies": latencies}
         return {
-            "kills": self.kills,
+            "troubles": dict(self.troubles),
+            "longest_jobs": self.longest_jobs,
             "changes": self.done,
             "changes_refused": self.refused,
             "changes_interrupted": self.interrupted,
@@ -64,9 +70,10 @@ class Report:
 
     def __str__(self):
         lines = [
-            f"kills: {self.kills}; starts: {shown(quantiles(self.start_seconds))}",
+            f"troubles: {listed(self.troubles)}; starts: {shown(quantiles(self.start_seconds))}",
             f"changes of the map: {listed(self.done)}",
             f"  refused: {listed(self.refused)}; interrupted by kills: {self.interrupted}",
+            f"  longest jobs: {'; '.join(self.longest_jobs) or 'none of more than seconds'}",
         ]
         for name, load in self.loads.items():
             calls, retries = sum(load["answered"].values()), sum(load["retries"].values())
@@ -75,6 +82,7 @@ class Report:
                 f"  answered: {listed(load['answered'])}",
                 f"  refused as they must be: {listed(load['refused'])}",
                 f"  in doubt: {listed(load['doubts'])}; never sent: {load['unreachable']}",
+                f"  slowest refusal with 503: {load['slowest_refusal'] * 1000:.0f} ms",
                 f"  settled: {listed(load['settled'])}",
             ]
             for phase, seconds in sorted(load["latencies"].items()):

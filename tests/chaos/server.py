@@ -28,6 +28,11 @@ class Failed(Exception):
 
 
 class Server:
+    # Whether shards are in databases, which may be away and whose commits may come late.
+    on_databases = False
+    # Whether requests are answered while a process is away.
+    goes_on = False
+
     def __init__(self, binary, folder, settings=()):
         self.binary = binary
         self.settings = list(settings)
@@ -36,6 +41,8 @@ class Server:
         self.ready = self.folder / "ready.json"
         self.log = open(self.folder / "server.log", "ab")
         self.ports = {front: free_port() for front in FRONTS}
+        # What stands before the words that start it.
+        self.before = []
         self.process = None
         self.starts = []
 
@@ -45,7 +52,8 @@ class Server:
     def start(self):
         """Returns when it accepts."""
         self.ready.unlink(missing_ok=True)
-        words = [self.binary, "serve", "--data", self.data, "--ready-file", self.ready]
+        words = [*self.before, self.binary, "serve", "--data", self.data, "--ready-file", self.ready]
+        words += ["--ports", "free"]
         for front, flag in FRONTS.items():
             words += [flag, str(self.ports[front])]
         words += self.settings
@@ -93,7 +101,11 @@ class Server:
             raise Failed(f"{words[1:3]}: {done.stdout}{done.stderr}")
         return done.stdout.strip()
 
-    def trouble(self):
+    def first_shards(self):
+        """How many shards there are from the start."""
+        return 1
+
+    def trouble(self, calm):
         """Something that happens to a server: what it was."""
         self.kill()
         self.start()

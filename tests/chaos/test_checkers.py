@@ -62,7 +62,7 @@ def test_a_group_that_is_torn_is_found(versions):
         rows = [entity(("g", f"member-{it}"), version) for it, version in enumerate(versions)]
         return types.SimpleNamespace(query_entities=lambda query: rows)
 
-    calls = Calls(types.SimpleNamespace(phase=lambda: "test", kills=True, fleet=False), Tally())
+    calls = Calls(types.SimpleNamespace(phase=lambda: "test", kills=True, on_databases=False), Tally())
     assert group_version(calls, group([3] * GROUP_ROWS), "g") == 3
     with pytest.raises(Violation, match="TORN"):
         group_version(calls, group(versions), "g")
@@ -153,7 +153,7 @@ def outcome(front, port, retries, kills):
     tally = Tally()
     target = {**ACCOUNT, "endpoints": {front: f"http://127.0.0.1:{port}"}}
     sdk = Sdk(target, tally, retries)
-    calls = Calls(types.SimpleNamespace(phase=lambda: "test", kills=kills, fleet=False), tally)
+    calls = Calls(types.SimpleNamespace(phase=lambda: "test", kills=kills, on_databases=False), tally)
     try:
         calls(front, REQUESTS[front], sdk)
         return "answered", tally

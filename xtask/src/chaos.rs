@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::arguments::Arguments;
 use crate::workspace::{self, Workspace};
-use crate::{Result, conformance, debian, process, python};
+use crate::{Failure, Result, conformance, debian, process, python};
 
 const FOLDER: &str = "tests/chaos";
 const PROGRAM: &str = "chaos.py";
@@ -29,6 +29,8 @@ pub(crate) enum Fate {
 pub(crate) enum Target {
     /// One server on a data folder.
     Alone,
+    /// One server with shards in its data folder and in a private PostgreSQL database.
+    Mixed,
     /// Two nodes on private PostgreSQL servers, behind a proxy that sends every request to the next one.
     Fleet,
 }
@@ -38,14 +40,19 @@ pub(crate) fn run(mut arguments: Arguments) -> Result {
     let seconds = arguments.number("--seconds")?.or(minutes).unwrap_or(SECONDS);
     let seed = arguments.number("--seed")?;
     let fate = if arguments.flag("--no-kills") { Fate::Unharmed } else { Fate::Killed };
-    let target = if arguments.flag("--fleet") { Target::Fleet } else { Target::Alone };
+    let target = match (arguments.flag("--fleet"), arguments.flag("--mixed")) {
+        (false, false) => Target::Alone,
+        (false, true) => Target::Mixed,
+        (true, false) => Target::Fleet,
+        (true, true) => return Err(Failure::Usage("--fleet or --mixed, not both".into())),
+    };
     arguments.finish()?;
     go_on_for(seconds, target, fate, seed)
 }
 
 /// Chaos for so long; a seed that is not given is taken from the clock, and printed.
 pub(crate) fn go_on_for(seconds: u64, target: Target, fate: Fate, seed: Option<u64>) -> Result {
-    if target == Target::Fleet && !debian::has_postgres()? {
+    if target != Target::Alone && !debian::has_postgres()? {
         return Ok(());
     }
     let seed = seed.unwrap_or_else(|| {
@@ -59,6 +66,8 @@ pub(crate) fn go_on_for(seconds: u64, target: Target, fate: Fate, seed: Option<u
     let folder_name = match (target, fate) {
         (Target::Alone, Fate::Killed) => "chaos",
         (Target::Alone, Fate::Unharmed) => "chaos-unharmed",
+        (Target::Mixed, Fate::Killed) => "chaos-mixed",
+        (Target::Mixed, Fate::Unharmed) => "chaos-mixed-unharmed",
         (Target::Fleet, Fate::Killed) => "chaos-fleet",
         (Target::Fleet, Fate::Unharmed) => "chaos-fleet-unharmed",
     };
@@ -82,8 +91,11 @@ pub(crate) fn go_on_for(seconds: u64, target: Target, fate: Fate, seed: Option<u
     if kills {
         command.arg("--kills");
     }
-    if target == Target::Fleet {
+    if target != Target::Alone {
         command.arg("--postgres").arg(workspace.program("postgres-server")?);
+    }
+    if target == Target::Mixed {
+        command.arg("--mixed");
     }
     process::run(command.env("PYTHONDONTWRITEBYTECODE", "1"))?;
     std::fs::remove_dir_all(&folder).map_err(|error| process::unusable(&folder, &error))

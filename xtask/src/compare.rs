@@ -9,26 +9,35 @@ use crate::arguments::Arguments;
 use crate::workspace::Workspace;
 use crate::{Failure, Result, emulator, process};
 
-const FRONTS: &[&str] = &["blobs", "queues", "tables"];
+const FRONTS: &[&str] = &["blobs", "documents", "queues", "tables"];
+
+/// What `--quick` measures with: seconds for a figure, and entities of the large table, queue or container.
+const QUICK_SECONDS: u64 = 1;
+const QUICK_ENTITIES: u64 = 100_000;
 
 pub(crate) fn run(mut arguments: Arguments) -> Result {
     let front = arguments.word().unwrap_or_default();
-    let seconds = arguments.number("--seconds")?;
-    let entities = arguments.number("--entities")?;
+    let is_quick = arguments.flag("--quick");
+    let quick = |number| is_quick.then_some(number);
+    let seconds = arguments.number("--seconds")?.or(quick(QUICK_SECONDS));
+    let entities = arguments.number("--entities")?.or(quick(QUICK_ENTITIES));
     let only = arguments.value("--only")?;
     arguments.finish()?;
     if !FRONTS.contains(&front.as_str()) {
         return Err(Failure::Usage(format!("the fronts are: {}", FRONTS.join(", "))));
     }
     let workspace = Workspace::load()?;
-    let azurite = emulator::install(&workspace)?;
+    let peer = match front.as_str() {
+        "documents" => emulator::install_documents(&workspace)?,
+        _ => emulator::install(&workspace)?,
+    };
     let server = workspace.release_program("lazuli")?;
     let load = workspace.release_program("compare")?;
     let folder = workspace.scratch.join("bench-compare");
     process::fresh_folder(&folder)?;
     let mut command = Command::new(load);
     command.args(["--front", &front]);
-    command.arg("--binary").arg(server).arg("--azurite").arg(azurite).arg("--folder").arg(folder);
+    command.arg("--binary").arg(server).arg("--peer").arg(peer).arg("--folder").arg(folder);
     for (name, number) in [("--seconds", seconds), ("--entities", entities)] {
         if let Some(number) = number {
             command.args([name, &number.to_string()]);

@@ -80,8 +80,15 @@ pub(crate) fn run(mut arguments: Arguments) -> Result {
 
 /// Runs the tests of a front with one SDK against one target.
 pub(crate) fn judge(front: &str, sdk: Sdk, target: &str) -> Result {
-    let tests = sdk.tests(front)?;
-    same_names(front)?;
+    judge_each(&[(front, sdk)], target)
+}
+
+/// Runs the tests of several fronts, one after another, against one target that is started once.
+pub(crate) fn judge_each(trials: &[(&str, Sdk)], target: &str) -> Result {
+    for (front, sdk) in trials {
+        sdk.tests(front)?;
+        same_names(front)?;
+    }
     let target = Target::named(target)?;
     if target.start == "fleet" && !debian::has_postgres()? {
         return Ok(());
@@ -91,10 +98,14 @@ pub(crate) fn judge(front: &str, sdk: Sdk, target: &str) -> Result {
     process::fresh_folder(&folder)?;
     let (other, others) = target.start_other(&workspace, &folder)?;
     let (program, endpoints) = target.start(&workspace, &folder, &others)?;
-    let description = target.describe(&folder, &endpoints, &others, front)?;
-    match sdk {
-        Sdk::Python => run_python(&workspace, &description, &tests)?,
-        Sdk::Js => run_js(&workspace, &description, &tests)?,
+    for (front, sdk) in trials {
+        let tests = sdk.tests(front)?;
+        let description = target.describe(&folder, &endpoints, &others, front)?;
+        println!("--- {front} by {sdk:?} on {}", target.name);
+        match sdk {
+            Sdk::Python => run_python(&workspace, &description, &tests)?,
+            Sdk::Js => run_js(&workspace, &description, &tests)?,
+        }
     }
     // Lazuli must end by itself when asked; how the emulator ends is not our business.
     if target.is_ours() {

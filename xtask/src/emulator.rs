@@ -1,4 +1,5 @@
-//! Azurite, the emulator that our answers are compared with: installed at a pinned version, started on free ports.
+//! The emulators that we are compared with, at pinned versions: Azurite, which is also started here, on free ports, and the
+//! one of documents, whose speed is compared.
 
 use std::ffi::OsStr;
 use std::net::TcpStream;
@@ -20,7 +21,16 @@ const READY_WAIT: Duration = Duration::from_secs(60);
 /// The script itself, not the wrapper in `.bin`: killing it must kill the emulator.
 const SCRIPT: &str = "node_modules/azurite/dist/src/azurite.js";
 
-/// Where the emulator's script is, after installing it.
+/// The folder with the pinned version of the emulator of documents, and that of its package.
+const PINNED_DOCUMENTS: &str = "tests/conformance/vercel";
+const PACKAGE_DOCUMENTS: &str = "node_modules/@vercel/cosmosdb-server";
+
+/// Where the package of the emulator of documents is, after installing it.
+pub(crate) fn install_documents(workspace: &Workspace) -> Result<PathBuf> {
+    Ok(node::packages(workspace, PINNED_DOCUMENTS, "vercel")?.join(PACKAGE_DOCUMENTS))
+}
+
+/// Where Azurite's script is, after installing it.
 pub(crate) fn install(workspace: &Workspace) -> Result<PathBuf> {
     Ok(node::packages(workspace, PINNED, "azurite")?.join(SCRIPT))
 }

@@ -12,6 +12,8 @@ mod compare;
 mod conformance;
 mod crash;
 mod debian;
+mod differential;
+mod dist;
 mod emulator;
 mod fuzz;
 mod mutants;
@@ -75,7 +77,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "conformance",
-        usage: "FRONT --sdk python [--target ours|azurite]",
+        usage: "FRONT --sdk python|js [--target ours|fleet|azurite]",
         what: "a front judged by an official SDK, on Lazuli or on the emulator",
         run: conformance::run,
     },
@@ -87,9 +89,15 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "chaos",
-        usage: "[--minutes N] [--seconds N] [--seed S] [--no-kills]",
+        usage: "[--fleet|--mixed] [--minutes N] [--seconds N] [--seed S] [--no-kills]",
         what: "the SDKs' load while partitions are split, merged and moved, and the server is killed",
         run: chaos::run,
+    },
+    Command {
+        name: "differential",
+        usage: "[--seeds N] [--seed S] [--requests N]",
+        what: "the same requests to an embedded server and to a fleet: the same answers",
+        run: differential::run,
     },
     Command {
         name: "program",
@@ -116,6 +124,12 @@ const COMMANDS: &[Command] = &[
         run: mutants::run,
     },
     Command {
+        name: "dist",
+        usage: "[--try]",
+        what: "what people download: an archive and a Debian package, with checksums; tried with --try",
+        run: dist::run,
+    },
+    Command {
         name: "bench",
         usage: "[NAME]",
         what: "the benchmarks in release mode; fails on a missed bound",
@@ -123,7 +137,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench-compare",
-        usage: "FRONT [--seconds N] [--entities N] [--only OPERATION]",
+        usage: "FRONT [--quick] [--seconds N] [--entities N] [--only OPERATION]",
         what: "a front against the emulator, one load on both; fails on a missed bound",
         run: compare::run,
     },

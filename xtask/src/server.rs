@@ -34,19 +34,7 @@ pub(crate) fn start_with(
     let ready = folder.join("ready.json");
     let mut command = Command::new(binary);
     command.arg("serve").arg("--data").arg(folder.join("data"));
-    command.args([
-        "--blob-port",
-        "0",
-        "--queue-port",
-        "0",
-        "--table-port",
-        "0",
-        "--document-port",
-        "0",
-        "--admin-port",
-        "0",
-    ]);
-    command.arg("--ready-file").arg(&ready).args(settings);
+    command.args(["--ports", "free", "--ready-file"]).arg(&ready).args(settings);
     let mut server = Background::start(&mut command, &folder.join("server.log"))?;
     let text = server.wait_for(READY_WAIT, || {
         // The file appears whole or not at all: the server writes it beside and renames it.

@@ -11,8 +11,8 @@ use crate::chaos::{self, Fate, Target};
 use crate::conformance::Sdk;
 use crate::workspace::{Workspace, cargo};
 use crate::{
-    Failure, Result, azure_storage, conformance, crash, debian, fuzz, portal, process, programs,
-    python_programs, sim, tidy, tour,
+    Failure, Result, azure_storage, conformance, crash, debian, dist, fuzz, portal, process,
+    programs, python_programs, sim, tidy, tour,
 };
 
 /// Seeds of each scenario that the simulator runs in the test; `cargo xtask sim --seeds N` runs more.
@@ -23,6 +23,9 @@ const CRASH_ROUNDS: u64 = 5;
 
 /// Seconds of chaos in the test, with kills and without; `cargo xtask chaos --minutes N` goes on for longer.
 const CHAOS_SECONDS: u64 = 25;
+
+/// The same with shards of both kinds.
+const MIXED_SECONDS: u64 = 15;
 
 /// Fuzzed requests in the test; `cargo xtask fuzz --requests N` sends more.
 const FUZZED_REQUESTS: u64 = 3_000;
@@ -62,6 +65,7 @@ const STEPS: &[Step] = &[
     step("sim", "", 90, "no seed finds a lost, doubled or torn write", || sim::seeds(SIM_SEEDS)),
     step("tables-python", "tables", 45, "the official Python SDK works on Tables", || conformance::judge("tables", Sdk::Python, "ours")),
     step("tour", "", 10, "the tour of README.md prints what it says", tour::take),
+    step("dist", "", 30, "archive and Debian package can be installed, used for the tour, and removed", dist::try_out),
     step("tables-js", "tables", 20, "the official JavaScript SDK works on Tables", || conformance::judge("tables", Sdk::Js, "ours")),
     step("tables-azurite", "tables", 45, "the same tests say the same of the emulator, but for the known gaps", || twins("tables")),
     step("queues-python", "queues", 25, "the official Python SDK works on Queues", || conformance::judge("queues", Sdk::Python, "ours")),
@@ -78,10 +82,9 @@ const STEPS: &[Step] = &[
     step("crash-documents", "documents", 30, "kill -9 loses no item, tears no batch, and index and change feeds agree with the items", || crash::rounds("documents", CRASH_ROUNDS)),
     step("chaos", "", 75, "splits, merges, moves and kill -9 lose, double and tear nothing of the SDKs' load", || chaos::go_on_for(CHAOS_SECONDS, Target::Alone, Fate::Killed, None)),
     step("chaos-unharmed", "", 85, "SDK clients need no retry while partitions are split, merged and moved", || chaos::go_on_for(CHAOS_SECONDS, Target::Alone, Fate::Unharmed, None)),
-    step("fleet-tables", "", 45, "the official Python SDK works on Tables of a fleet, every request on another node", || conformance::judge("tables", Sdk::Python, "fleet")),
-    step("fleet-queues", "", 35, "the same of Queues", || conformance::judge("queues", Sdk::Python, "fleet")),
-    step("fleet-blobs", "", 60, "the same of Blobs", || conformance::judge("blobs", Sdk::Python, "fleet")),
-    step("fleet-chaos", "", 100, "killed and stopped nodes and cut connections lose, double and tear nothing of a fleet", || chaos::go_on_for(CHAOS_SECONDS, Target::Fleet, Fate::Killed, None)),
+    step("fleet-sdks", "", 150, "the official SDKs work on a fleet, every request on another node", fleet_sdks),
+    step("mixed-chaos", "", 50, "partitions that move between a folder and a database under kill -9 lose nothing", || chaos::go_on_for(MIXED_SECONDS, Target::Mixed, Fate::Killed, None)),
+    step("fleet-chaos", "", 70, "killed and stopped nodes, failovers and cut networks lose, double and tear nothing of a fleet", || chaos::go_on_for(CHAOS_SECONDS, Target::Fleet, Fate::Killed, None)),
     step("object-store", "blobs", 75, "the Azure client of the object_store crate works on Blobs", programs::object_store),
     step("rclone", "blobs", 20, "rclone brings a tree of 5,000 files to Blobs and back", programs::rclone),
     step("azure-storage", "", 15, "the JavaScript SDK before today's works on Tables, Queues and Blobs", azure_storage::run),
@@ -193,6 +196,18 @@ fn examples() -> Result {
         process::run(&mut Command::new(workspace.example(&example.name)?))?;
     }
     Ok(())
+}
+
+/// Each front by one SDK, Documents by both, on one fleet. What is Lazuli's own is judged by both SDKs on a server that is alone.
+fn fleet_sdks() -> Result {
+    let trials = [
+        ("tables", Sdk::Js),
+        ("queues", Sdk::Js),
+        ("blobs", Sdk::Js),
+        ("documents", Sdk::Js),
+        ("documents", Sdk::Python),
+    ];
+    conformance::judge_each(&trials, "fleet")
 }
 
 /// Both SDKs on the emulator.

@@ -34,13 +34,19 @@ enum What {
     Python(String),
 }
 
-/// Takes the tour of README.md.
+/// Takes the tour of README.md with the program of this workspace.
 pub(crate) fn take() -> Result {
+    let workspace = Workspace::load()?;
+    let program = workspace.program("lazuli")?;
+    take_with(&workspace, program.parent().unwrap_or(Path::new(".")))
+}
+
+/// Takes it with the `lazuli` of a folder.
+pub(crate) fn take_with(workspace: &Workspace, programs: &Path) -> Result {
     let path = workspace::root().join("README.md");
     let text = std::fs::read_to_string(&path).map_err(|error| unusable(&path, &error))?;
     let stops = stops(&text)?;
-    let workspace = Workspace::load()?;
-    let mut guide = Guide::new(&workspace)?;
+    let mut guide = Guide::new(workspace, programs)?;
     for stop in &stops {
         guide.lead(stop)?;
     }
@@ -141,9 +147,8 @@ struct Guide {
 }
 
 impl Guide {
-    fn new(workspace: &Workspace) -> Result<Self> {
-        let program = workspace.program("lazuli")?;
-        let programs = program.parent().unwrap_or(Path::new(".")).to_owned();
+    fn new(workspace: &Workspace, programs: &Path) -> Result<Self> {
+        let programs = programs.to_owned();
         let python = python::environment(workspace)?;
         let folder = workspace.scratch.join("tour");
         process::fresh_folder(&folder)?;
@@ -189,9 +194,7 @@ impl Guide {
         println!("--- $ {SERVE}");
         // `exec` makes the server the child itself, so that it can be asked to end.
         let mut command = self.shell(&format!("exec {SERVE}"));
-        for port in ["BLOB", "QUEUE", "TABLE", "DOCUMENT", "ADMIN"] {
-            command.env(format!("LAZULI_{port}_PORT"), "0");
-        }
+        command.env("LAZULI_PORTS", "free");
         let log = self.folder.join("server.log");
         let mut server = Background::start(&mut command, &log)?;
         let printed = server.wait_for(READY_WAIT, || {

@@ -12,14 +12,7 @@ use serde_json::Value;
 use crate::figures::failed;
 
 const TOKEN: &str = "a-token-for-one-benchmark";
-const SETTINGS: &[(&str, &str)] = &[
-    ("table-port", "0"),
-    ("document-port", "0"),
-    ("queue-port", "0"),
-    ("blob-port", "0"),
-    ("admin-port", "0"),
-    ("log-level", "error"),
-];
+const SETTINGS: &[(&str, &str)] = &[("ports", "free"), ("log-level", "error")];
 
 pub(crate) struct BenchServer(Server);
 

@@ -82,6 +82,11 @@ impl Server {
     }
 
     fn new(programs: Programs) -> io::Result<Self> {
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        Self::new_on(programs, port)
+    }
+
+    fn new_on(programs: Programs, port: u16) -> io::Result<Self> {
         static LAST: AtomicU32 = AtomicU32::new(0);
         // A process that was killed leaves its folders behind, and its id may be given out again.
         let folder = loop {
@@ -94,7 +99,6 @@ impl Server {
             }
         };
         programs.give(&folder)?;
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         Ok(Self { programs, folder, port, keeper: None })
     }
 
@@ -207,9 +211,21 @@ impl Server {
 
     /// A standby that follows this server, with lines for its configuration.
     pub fn standby(&self, name: &str, lines: &[&str]) -> io::Result<Self> {
+        let standby = Self::new(self.programs.clone())?;
+        self.follow(standby, name, lines)
+    }
+
+    /// The same in the place of a server that was stopped for good: on its port, from nothing.
+    pub fn standby_in_place_of(&self, gone: Self, name: &str) -> io::Result<Self> {
+        let port = gone.port;
+        drop(gone);
+        let standby = Self::new_on(self.programs.clone(), port)?;
+        self.follow(standby, name, &[])
+    }
+
+    fn follow(&self, mut standby: Self, name: &str, lines: &[&str]) -> io::Result<Self> {
         let slot = format!("SELECT pg_create_physical_replication_slot('{name}')");
         self.psql("postgres", &slot)?;
-        let mut standby = Self::new(self.programs.clone())?;
         let mut copy = self.programs.command("pg_basebackup");
         copy.args(["-h", "127.0.0.1", "-U", "postgres", "-p", &self.port.to_string()]);
         copy.args(["-R", "-X", "stream", "-c", "fast", "-N", "-S", name, "-D"]);
@@ -222,6 +238,29 @@ impl Server {
         standby.configure(lines)?;
         standby.begin()?;
         Ok(standby)
+    }
+
+    /// Lets clients come by another address of this machine too, without a password. Before the server has a standby.
+    pub fn listen_at(&mut self, address: &str) -> io::Result<()> {
+        self.configure(&[&format!("listen_addresses='127.0.0.1,{address}'")])?;
+        let rules = fs::read_to_string(self.data().join("pg_hba.conf"))?;
+        self.set_logins(&format!("{rules}\nhost all all {address}/8 trust\n"))?;
+        self.stop(Stop::Fast)?;
+        self.begin()
+    }
+
+    /// Waits until as many standbys follow, and commits can wait for them.
+    pub fn is_followed_by(&self, count: usize) -> io::Result<()> {
+        let begun = Instant::now();
+        let query = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' \
+                     AND sync_state IN ('sync', 'quorum')";
+        while self.psql("postgres", query)? != count.to_string() {
+            if begun.elapsed() > START_TIME_MAX {
+                return Err(failed(format!("no standby follows: {}", self.log())));
+            }
+            sleep(LOOK_INTERVAL);
+        }
+        Ok(())
     }
 
     /// From now on commits wait for these standbys.

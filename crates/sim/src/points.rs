@@ -59,6 +59,10 @@ pub const POINTS: &[&str] = &[
     "move: ended",
 ];
 
+/// The points of a change of what a container says about its items.
+pub const RULE_POINTS: &[&str] =
+    &["change rules: decided", "change rules: taken by a shard", "change rules: concluded"];
+
 /// The longest that a task is held up: beyond the time after which others take a move over.
 const HOLD_UP_MAX: Duration = Duration::from_secs(12);
 /// The longest outage of a store.
@@ -89,8 +93,13 @@ pub struct Sabotage {
 
 impl Sabotage {
     pub fn draw(random: &Seeded) -> Self {
+        Self::draw_of(random, POINTS)
+    }
+
+    /// One of these points.
+    pub fn draw_of(random: &Seeded, points: &[&'static str]) -> Self {
         let times = *random.pick(&[1, 1, 3, 10]);
-        Self { point: *random.pick(POINTS), stop: *random.pick(&Stop::ALL), times }
+        Self { point: *random.pick(points), stop: *random.pick(&Stop::ALL), times }
     }
 }
 

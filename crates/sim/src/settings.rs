@@ -7,7 +7,7 @@ use lazuli_engine::lease::Leasing;
 
 use crate::clock::ClockFaults;
 use crate::faults::{Planted, StoreFaults};
-use crate::points::Sabotage;
+use crate::points::{POINTS, RULE_POINTS, Sabotage};
 use crate::random::Seeded;
 
 #[derive(Clone, Debug)]
@@ -111,6 +111,13 @@ impl Settings {
     #[must_use]
     pub fn sabotaged(self, random: &Seeded) -> Self {
         Self { sabotage: Some(Sabotage::draw(random)), ..self.spread() }
+    }
+
+    /// The same, mostly with a point of a change of rules.
+    #[must_use]
+    pub fn stopped_in_rules(self, random: &Seeded) -> Self {
+        let points = if random.chance(700) { RULE_POINTS } else { POINTS };
+        Self { sabotage: Some(Sabotage::draw_of(random, points)), ..self.spread() }
     }
 
     /// One process that has its stores to itself: they have no locks, as the embedded store.

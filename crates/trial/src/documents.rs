@@ -96,6 +96,14 @@ impl Container<'_> {
             .json(&json!({ "id": self.name, "partitionKey": key }))
     }
 
+    /// The same, with an indexing policy of its own.
+    pub fn create_with(&self, units: u32, indexing: &Value) -> Request {
+        let request = self.create(units);
+        let mut body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+        body["indexingPolicy"] = indexing.clone();
+        Request { body: body.to_string().into_bytes(), ..request }
+    }
+
     pub fn delete(&self) -> Request {
         Request::new("DELETE", &self.link(), "colls", &self.link())
     }

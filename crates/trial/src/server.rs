@@ -32,8 +32,7 @@ impl Server {
         let log = folder.join("server.log");
         let file = File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
         let child = command(binary, "serve", folder)
-            .args(["--blob-port=0", "--queue-port=0", "--table-port=0", "--document-port=0"])
-            .args(["--admin-port", "0", "--document-throttling=off"])
+            .args(["--ports=free", "--document-throttling=off"])
             .arg("--ready-file")
             .arg(&ready)
             .stderr(file)

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 
 import { ChangeFeedMode, ChangeFeedStartFrom } from "@azure/cosmos";
 
-import { cosmos, everything, ids, make, sorted, status } from "./documents_target.mjs";
+import { cosmos, everything, ids, make, settle, sorted, status } from "./documents_target.mjs";
 import { test } from "./target.mjs";
 
 /** Everything that has changed since a position, and the next position. */
@@ -69,6 +69,7 @@ test("test_the_feed_goes_on_over_a_split", async () => {
   assert.equal(first.length, 10);
   const { resource: offer } = await container.readOffer();
   await cosmos.offer(offer.id).replace({ ...offer, content: { ...offer.content, offerThroughput: 30000 } });
+  await settle(container);
   for (let n = 10; n < 20; n++) {
     await container.items.create({ id: `${n}`, pk: `${n}` });
   }

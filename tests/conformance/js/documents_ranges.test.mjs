@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 
 import { CosmosClient } from "@azure/cosmos";
 
-import { allOf, cosmos, database, endpoint, ids, key, make, sorted } from "./documents_target.mjs";
+import { allOf, cosmos, database, endpoint, ids, key, make, settle, sorted } from "./documents_target.mjs";
 import { refusal, test } from "./target.mjs";
 
 const rangesOf = async (container) => (await container.readPartitionKeyRanges().fetchAll()).resources;
@@ -13,7 +13,7 @@ const count = (n) => Array.from({ length: n }, (_, one) => `${one}`);
 async function setThroughput(container, units) {
   const { resource: offer } = await container.readOffer();
   const content = { ...offer.content, offerThroughput: units };
-  await cosmos.offer(offer.id).replace({ ...offer, content });
+  return (await cosmos.offer(offer.id).replace({ ...offer, content })).resource;
 }
 
 test("test_throughput_decides_how_many_ranges_there_are", async () => {
@@ -51,6 +51,7 @@ test("test_more_throughput_splits_ranges_and_nothing_is_lost", async () => {
   }
   const [before] = await rangesOf(container);
   await setThroughput(container, 30000);
+  await settle(container);
   const ranges = await rangesOf(container);
   assert.equal(ranges.length, 5);
   assert.ok(ranges.every((range) => range.parents.includes(before.id)));
@@ -59,7 +60,7 @@ test("test_more_throughput_splits_ranges_and_nothing_is_lost", async () => {
 });
 
 test("test_a_split_under_load_reaches_no_caller", async () => {
-  const container = await make({ throughput: 10000 });
+  const container = await make();
   const written = [];
   let stop = false;
   const work = async (name) => {
@@ -71,13 +72,31 @@ test("test_a_split_under_load_reaches_no_caller", async () => {
     }
   };
   const workers = ["a", "b", "c"].map(work);
+  const until = async (items) => {
+    while (written.length < items) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  };
+  await until(20);
+  assert.equal((await rangesOf(container)).length, 1);
   await setThroughput(container, 30000);
-  while (written.length < 60) {
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+  await settle(container);
+  await until(100);
   stop = true;
   await Promise.all(workers);
+  assert.equal((await rangesOf(container)).length, 5);
   assert.deepEqual(sorted(ids(await allOf(container, "SELECT * FROM c"))), sorted(written));
+});
+
+test("test_a_change_of_throughput_is_pending_until_its_ranges_are_there", async () => {
+  const container = await make();
+  const replaced = await setThroughput(container, 30000);
+  assert.equal(replaced.content.isOfferReplacePending, true);
+  assert.equal(replaced.content.offerThroughput, 30000);
+  await settle(container);
+  assert.equal((await rangesOf(container)).length, 5);
+  // What the ranges can give is given at once.
+  assert.equal((await setThroughput(container, 20000)).content.isOfferReplacePending, false);
 });
 
 test("test_costs_follow_the_size_of_items", async () => {

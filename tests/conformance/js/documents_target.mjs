@@ -36,3 +36,14 @@ export async function everything(container) {
 }
 
 export const sorted = (rows) => [...rows].sort();
+
+/** Waits until the ranges that a new throughput asks for are there. */
+export async function settle(container) {
+  const deadline = Date.now() + 60_000;
+  while ((await container.readOffer()).resource.content.isOfferReplacePending) {
+    if (Date.now() > deadline) {
+      throw new Error("the ranges of a new throughput are not made");
+    }
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}

@@ -1,5 +1,6 @@
 """What the tests of Documents share: fresh containers, and the status of a call that must be refused."""
 
+import time
 import uuid
 
 import pytest
@@ -40,3 +41,11 @@ def all_of(container, query, **more):
 
 def ids(rows):
     return [row["id"] for row in rows]
+
+
+def settle(container):
+    """Waits until the ranges that a new throughput asks for are there."""
+    deadline = time.monotonic() + 60
+    while container.get_throughput().properties["content"].get("isOfferReplacePending"):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

@@ -2,7 +2,7 @@
 
 import time
 
-from documents import container, ids, make, status
+from documents import container, ids, make, settle, status
 
 
 def changes(container, **more):
@@ -46,6 +46,7 @@ def test_the_feed_goes_on_over_a_split(database):
     assert len(changes(container, start_time="Beginning")) == 10
     token = container.client_connection.last_response_headers["etag"]
     container.replace_throughput(30000)
+    settle(container)
     for n in range(10, 20):
         container.create_item({"id": str(n), "pk": str(n)})
     found = changes(container, continuation=token)

@@ -6,7 +6,7 @@ from azure.cosmos import CosmosClient
 from azure.cosmos._retry_options import RetryOptions
 from azure.cosmos.documents import ConnectionPolicy
 
-from documents import all_of, container, ids, make, refusal
+from documents import all_of, container, ids, make, refusal, settle
 
 
 def test_throughput_decides_how_many_ranges_there_are(database):
@@ -38,6 +38,7 @@ def test_more_throughput_splits_ranges_and_nothing_is_lost(database):
         container.create_item({"id": str(n), "pk": str(n)})
     before = list(container.read_feed_ranges())
     container.replace_throughput(30000)
+    settle(container)
     assert len(list(container.read_feed_ranges(force_refresh=True))) == 5
     assert sorted(ids(all_of(container, "SELECT * FROM c")), key=int) == [str(n) for n in range(60)]
     assert container.read_item("7", "7")["id"] == "7"
@@ -46,7 +47,7 @@ def test_more_throughput_splits_ranges_and_nothing_is_lost(database):
 
 
 def test_a_split_under_load_reaches_no_caller(database):
-    container = make(database, offer_throughput=10000)
+    container = make(database)
     failures, written, stop = [], [], threading.Event()
 
     def work(name):
@@ -64,14 +65,30 @@ def test_a_split_under_load_reaches_no_caller(database):
     threads = [threading.Thread(target=work, args=(name,)) for name in "abc"]
     for thread in threads:
         thread.start()
+    while len(written) < 20 and not failures:
+        pass
+    assert len(list(container.read_feed_ranges())) == 1
     container.replace_throughput(30000)
-    while len(written) < 60 and not failures:
+    settle(container)
+    while len(written) < 100 and not failures:
         pass
     stop.set()
     for thread in threads:
         thread.join()
     assert failures == []
+    assert len(list(container.read_feed_ranges(force_refresh=True))) == 5
     assert sorted(ids(all_of(container, "SELECT * FROM c"))) == sorted(written)
+
+
+def test_a_change_of_throughput_is_pending_until_its_ranges_are_there(database):
+    container = make(database)
+    replaced = container.replace_throughput(30000)
+    assert replaced.properties["content"]["isOfferReplacePending"] is True
+    assert replaced.offer_throughput == 30000
+    settle(container)
+    assert len(list(container.read_feed_ranges(force_refresh=True))) == 5
+    # What the ranges can give is given at once.
+    assert container.replace_throughput(20000).properties["content"]["isOfferReplacePending"] is False
 
 
 def test_costs_follow_the_size_of_items(container):

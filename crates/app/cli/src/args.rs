@@ -6,6 +6,7 @@ pub(crate) mod service;
 pub(crate) mod transfer;
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -13,11 +14,20 @@ use clap_complete::Shell;
 use crate::flags::SettingFlags;
 use crate::simulate;
 
+/// The version, with the commit where the program was built by `cargo xtask dist`, which names it.
+pub(crate) static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let version = env!("CARGO_PKG_VERSION");
+    match option_env!("LAZULI_COMMIT") {
+        Some(commit) => format!("{version} (commit {commit})"),
+        None => version.to_owned(),
+    }
+});
+
 /// Lazuli: a partition-first data platform in one binary.
 #[derive(Debug, Parser)]
 #[command(
     name = "lazuli",
-    version,
+    version = VERSION.as_str(),
     disable_help_subcommand = true,
     after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage. \
                   Secrets are never flags: set LAZULI_ACCOUNTS and LAZULI_ADMIN_TOKEN instead."
@@ -68,6 +78,9 @@ pub(crate) enum Command {
     /// Containers and their blobs: list, copy, synchronize, remove
     #[command(subcommand)]
     Blob(transfer::BlobCommand),
+    /// Containers of documents and their items: import, export, query, another partition key
+    #[command(subcommand)]
+    Documents(transfer::DocumentsCommand),
     /// Tables and their entities: list, create, delete, export, import
     #[command(subcommand)]
     Table(transfer::TableCommand),
@@ -161,6 +174,9 @@ pub(crate) enum CatalogCommand {
         /// The database, without a password
         #[arg(long, value_name = "postgres://…")]
         to: String,
+        /// Where the fleet keeps large blobs: postgres://…, az://… or s3://… [default: beside the catalog]
+        #[arg(long, value_name = "ADDRESS")]
+        blocks: Option<String>,
         #[command(flatten)]
         target: Target,
     },

@@ -10,9 +10,10 @@ use lazuli_engine::lease::Leasing;
 use lazuli_engine::{Engine, Settings as EngineSettings};
 use lazuli_shapes::blob::Blobs;
 use lazuli_shardmap::manager::NewShard;
+use lazuli_store::limits::STALENESS_MAX;
 use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result, Store};
 use lazuli_store_embedded::{EmbeddedStore, Settings as StoreSettings};
-use lazuli_store_postgres::PostgresStore;
+use lazuli_store_postgres::{PostgresStore, Settings as Database};
 use tokio::task::JoinHandle;
 
 use crate::behind::Behind;
@@ -76,16 +77,18 @@ impl Core {
 
     /// Opens everything as one of several processes. A new catalog has no shards: they are added by their addresses.
     pub(crate) async fn join(fleet: &Fleet, settings: &Settings) -> Result<Self> {
-        let catalog: Arc<dyn Store> = Arc::new(PostgresStore::open(fleet.catalog.clone()).await?);
+        // What is read of the catalog must be new.
+        let catalog = Database { reads_standbys: false, ..fleet.catalog.clone() };
+        let catalog: Arc<dyn Store> = Arc::new(PostgresStore::open(catalog).await?);
         let behind = Behind::start().map_err(|error| Error::internal("no-threads", error))?;
         let engine = Engine::on(behind.env(), engine_settings(settings), catalog.clone()).await?;
         let host = Arc::new(Host::of_fleet(engine.clone(), catalog));
         host.open_all(0).await?;
         // Before anything is written that others would take for left behind.
         engine.renew_leases().await?;
-        let rows = RowBlocks::open(fleet.blocks.clone(), engine.clone()).await?;
+        let rows = RowBlocks::open(&fleet.blocks, engine.clone()).await?;
         let blocks = BlockHome::Rows(Arc::new(rows));
-        let longest_read = settings.longest_request() + CLOCKS_DIFFER_MAX;
+        let longest_read = settings.longest_request() + CLOCKS_DIFFER_MAX + STALENESS_MAX;
         let blobs = Blobs::new(engine.clone(), blocks.blocks()).shared(longest_read);
         Ok(Self { host, engine, blocks, blobs, _behind: behind })
     }

@@ -86,6 +86,7 @@ pub const FRONTS: &[FrontRow] = &[
         connection_string: documents,
         mount: |parts| {
             let documents = Documents::new(parts.core.engine.clone());
+            let documents = documents.sized(parts.settings.document_sizing);
             parts.http(lazuli_documents::handler(documents, parts.documents()))
         },
     },

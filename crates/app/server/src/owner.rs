@@ -6,9 +6,10 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use lazuli_azure::auth::{self, Accounts, Dialect};
+use lazuli_azure::auth::master_key::authorization;
+use lazuli_azure::auth::{self, Accounts, Dialect, Key};
 use lazuli_http::date::format_rfc1123;
-use lazuli_http::uri::percent_encode;
+use lazuli_http::uri::{percent_decode, percent_encode};
 use lazuli_http::{
     Body, Handler, HeaderMap, HeaderName, HeaderValue, Method, Request, RequestId, Response,
 };
@@ -20,12 +21,16 @@ const TABLES_VERSION: &str = "2019-02-02";
 /// A version of the Blob and Queue services that knows all that is asked for here.
 const STORAGE_VERSION: &str = "2021-12-02";
 
+/// The version of the document service that the official SDKs ask for.
+const DOCUMENTS_VERSION: &str = "2020-07-15";
+
 /// Whom to ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Service {
     Blobs,
     Queues,
     Tables,
+    Documents,
 }
 
 impl Service {
@@ -34,6 +39,7 @@ impl Service {
             Self::Blobs => "blobs",
             Self::Queues => "queues",
             Self::Tables => "tables",
+            Self::Documents => "documents",
         }
     }
 }
@@ -94,6 +100,7 @@ impl Ask {
         let version = match self.service {
             Service::Tables => TABLES_VERSION,
             Service::Blobs | Service::Queues => STORAGE_VERSION,
+            Service::Documents => DOCUMENTS_VERSION,
         };
         let usual = [("host", "localhost"), ("x-ms-version", version)];
         let usual = usual.map(|(name, value)| (name, value.to_owned()));
@@ -110,7 +117,11 @@ impl Ask {
         }
         Ok(Request {
             method: self.method,
-            path: format!("/{}{}", percent_encode(&self.account), self.path),
+            path: match self.service {
+                // An account of documents is known by its key alone.
+                Service::Documents => self.path,
+                _ => format!("/{}{}", percent_encode(&self.account), self.path),
+            },
             query: self.query,
             headers,
             body: self.body,
@@ -120,6 +131,22 @@ impl Ask {
             id: RequestId(0),
         })
     }
+}
+
+/// Signs a request to the front of documents: over the kind and the link of what its path addresses.
+fn sign_documents(request: &mut Request, key: &Key) -> Option<()> {
+    let path = request.path.trim_matches('/');
+    let decoded = |part: &str| percent_decode(part).ok().map(|part| part.into_owned());
+    let parts: Vec<String> = path.split('/').map(decoded).collect::<Option<_>>()?;
+    let (kind, link) = match parts.len() {
+        2 if parts[0] == "offers" => ("offers", parts[1].to_lowercase()),
+        length if length % 2 == 0 => (parts[length - 2].as_str(), parts.join("/")),
+        length => (parts[length - 1].as_str(), parts[..length - 1].join("/")),
+    };
+    let date = request.header("x-ms-date")?.to_owned();
+    let header = authorization(key, request.method.as_str(), kind, &link, &date);
+    request.headers.insert("authorization", HeaderValue::try_from(header).ok()?);
+    Some(())
 }
 
 /// Asks the fronts as the owner of each account.
@@ -145,12 +172,18 @@ impl Owner {
             .hint("`lazuli account list` lists those there are"));
         };
         let mut request = ask.request()?;
+        let unsigned = || Failure::of(FailureReason::BadRequest, "the request cannot be signed");
         let dialect = match service {
-            Service::Tables => Dialect::Tables,
-            Service::Blobs | Service::Queues => Dialect::Storage,
+            Service::Tables => Some(Dialect::Tables),
+            Service::Blobs | Service::Queues => Some(Dialect::Storage),
+            Service::Documents => None,
         };
-        auth::sign(&mut request, dialect, &account, &keys.first)
-            .map_err(|_| Failure::of(FailureReason::BadRequest, "the request cannot be signed"))?;
+        match dialect {
+            Some(dialect) => {
+                auth::sign(&mut request, dialect, &account, &keys.first).map_err(|_| unsigned())?
+            }
+            None => sign_documents(&mut request, &keys.first).ok_or_else(unsigned)?,
+        }
         let front = self.fronts.iter().find(|(name, _)| *name == service.name());
         match front {
             Some((_, handler)) => Ok(handler(request).await),

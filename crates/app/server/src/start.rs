@@ -200,9 +200,9 @@ fn start_beside(settings: &Settings, core: &Core, running: &Running) -> Vec<Join
     let mut beside = vec![
         keeper.start(settings.blob_collect_interval),
         sampler::start(running.history.clone()),
-        indexing::start(core.engine.clone()),
         health::watch(running.host.clone()),
     ];
+    beside.extend(indexing::start(core.engine.clone(), settings.document_sizing));
     beside.extend(follower.start());
     if let Some(folder) = core.blocks.folder() {
         beside.push(floors::start(core.host.clone(), folder.clone()));

@@ -16,8 +16,7 @@ const METHODS: &str =
 
 /// Settings of a server on free ports with data of its own.
 fn settings(folder: &Path, more: &[(&'static str, &str)]) -> Settings {
-    let usual = ["blob-port", "queue-port", "table-port", "document-port", "admin-port"];
-    let mut flags: BTreeMap<_, _> = usual.map(|name| (name, "0".to_owned())).into();
+    let mut flags: BTreeMap<_, _> = [("ports", "free".to_owned())].into();
     flags.insert("data", folder.join("data").to_string_lossy().into_owned());
     flags.extend(more.iter().map(|(name, text)| (*name, (*text).to_owned())));
     let sources = Sources { flags, folder: folder.to_owned(), ..Sources::default() };

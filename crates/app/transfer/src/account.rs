@@ -10,6 +10,7 @@ use lazuli_console::{Failure, Result};
 use lazuli_http::uri::percent_encode;
 
 const KEY_VARIABLE: &str = "AZURE_STORAGE_KEY";
+const DOCUMENTS_KEY_VARIABLE: &str = "AZURE_COSMOS_KEY";
 const SAS_VARIABLE: &str = "AZURE_STORAGE_SAS_TOKEN";
 /// The published account of development, which every emulator knows.
 const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";
@@ -23,6 +24,7 @@ const SUFFIX_DEFAULT: &str = "core.windows.net";
 pub enum Protocol {
     Blobs,
     Tables,
+    Documents,
 }
 
 impl Protocol {
@@ -31,6 +33,7 @@ impl Protocol {
         match self {
             Self::Blobs => "blobs",
             Self::Tables => "tables",
+            Self::Documents => "documents",
         }
     }
 
@@ -39,6 +42,7 @@ impl Protocol {
         match self {
             Self::Blobs => "BlobEndpoint",
             Self::Tables => "TableEndpoint",
+            Self::Documents => "AccountEndpoint",
         }
     }
 
@@ -47,6 +51,7 @@ impl Protocol {
         match self {
             Self::Blobs => "blob",
             Self::Tables => "table",
+            Self::Documents => "documents",
         }
     }
 
@@ -55,6 +60,7 @@ impl Protocol {
         match self {
             Self::Blobs => "http://127.0.0.1:10000/devstoreaccount1",
             Self::Tables => "http://127.0.0.1:10002/devstoreaccount1",
+            Self::Documents => "http://127.0.0.1:8081",
         }
     }
 }
@@ -90,7 +96,7 @@ impl Account {
 
     /// The account at an endpoint, with the key or the shared access signature of the environment.
     pub fn at_endpoint(protocol: Protocol, url: &str, account: Option<&str>) -> Result<Self> {
-        Self::new(protocol, url, account, credential()?)
+        Self::new(protocol, url, account, credential(protocol)?)
     }
 
     /// The account at an endpoint, with its key.
@@ -116,6 +122,17 @@ impl Account {
         let fit = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
         if authority.is_empty() || path.contains(['/', '?', '#']) || !fit(authority) || !fit(path) {
             return Err(wrong());
+        }
+        if protocol == Protocol::Documents {
+            // An account of documents is known by its key alone, and stands in no path.
+            let name = account.unwrap_or("documents").to_owned();
+            let (authority, root, certificate) = (authority.to_owned(), String::new(), None);
+            return match path.is_empty() {
+                true => {
+                    Ok(Self { protocol, secure, authority, root, name, credential, certificate })
+                }
+                false => Err(wrong()),
+            };
         }
         let name = account_of(authority, path, account).ok_or_else(|| {
             Failure::usage("the endpoint names no account").hint("name it with --account")
@@ -163,7 +180,12 @@ fn read_variable(name: &str) -> Result<String> {
     })
 }
 
-fn credential() -> Result<Credential> {
+fn credential(protocol: Protocol) -> Result<Credential> {
+    if protocol == Protocol::Documents {
+        let found = std::env::var(DOCUMENTS_KEY_VARIABLE);
+        let missing = |_| Failure::usage(format!("--endpoint needs {DOCUMENTS_KEY_VARIABLE}"));
+        return key(&found.map_err(missing)?);
+    }
     match (std::env::var(KEY_VARIABLE), std::env::var(SAS_VARIABLE)) {
         (Ok(text), _) => key(&text),
         (Err(_), Ok(text)) => Ok(sas(&text)),

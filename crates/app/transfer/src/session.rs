@@ -3,11 +3,13 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use lazuli_azure::auth::{self, Dialect};
+use lazuli_azure::auth::master_key::authorization;
+use lazuli_azure::auth::{self, Dialect, Key};
 use lazuli_console::{Failure, Result};
 use lazuli_http::client::blocking::{Answer, Connection, Options, Trust, date_now};
+use lazuli_http::uri::percent_decode;
 use lazuli_http::{HeaderMap, HeaderName, HeaderValue, Request, xml};
 use serde_json::Value;
 
@@ -17,6 +19,8 @@ use crate::account::{Account, Credential, Protocol};
 const TABLES_VERSION: &str = "2019-02-02";
 /// A version of the Blob service that all its emulators know.
 const BLOBS_VERSION: &str = "2021-12-02";
+/// The version of the document service that the official SDKs ask for.
+const DOCUMENTS_VERSION: &str = "2020-07-15";
 
 /// A service that sends nothing for this long is given up. Its own limit of a request is 30 seconds.
 const ANSWER_WAIT: Duration = Duration::from_secs(60);
@@ -33,6 +37,10 @@ const BUNDLES: [&str; 4] = [
 const ATTEMPTS_MAX: u32 = 8;
 const BACK_OFF_FIRST: Duration = Duration::from_millis(250);
 const BACK_OFF_MAX: Duration = Duration::from_secs(10);
+/// The shortest wait that a service may ask for.
+const RETRY_LEAST: Duration = Duration::from_millis(10);
+/// How long requests beyond a budget are sent again.
+const THROTTLED_MAX: Duration = Duration::from_secs(600);
 /// The longest wait that a service may ask for.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 
@@ -64,6 +72,8 @@ pub struct Answered {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceError {
     pub status: u16,
+    /// What Documents says beside the status.
+    pub substatus: Option<u32>,
     pub code: String,
     pub message: String,
 }
@@ -71,6 +81,7 @@ pub struct ServiceError {
 impl ServiceError {
     pub fn of(answer: &Answer) -> Self {
         let told = json_error(&answer.body).or_else(|| xml_error(&answer.body));
+        let substatus = answer.header("x-ms-substatus").and_then(|text| text.parse().ok());
         let (code, text) = told.unwrap_or_default();
         let header = answer.header("x-ms-error-code").unwrap_or("no code");
         let code = if code.is_empty() { header.to_owned() } else { code };
@@ -81,7 +92,7 @@ impl ServiceError {
             Some((index, rest)) if index.parse::<u32>().is_ok() => rest,
             _ => line,
         };
-        Self { status: answer.status, code, message: sentence.trim().to_owned() }
+        Self { status: answer.status, substatus, code, message: sentence.trim().to_owned() }
     }
 
     pub fn sentence(&self) -> String {
@@ -99,8 +110,12 @@ impl ServiceError {
 /// Code and message of an error as the Table service tells it.
 fn json_error(body: &[u8]) -> Option<(String, String)> {
     let value: Value = serde_json::from_slice(body).ok()?;
-    let error = &value["odata.error"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    if value["code"].is_string() {
+        // So does the service of documents.
+        return Some((text(&value["code"]), text(&value["message"])));
+    }
+    let error = &value["odata.error"];
     Some((text(&error["code"]), text(&error["message"]["value"])))
 }
 
@@ -138,8 +153,14 @@ impl Session {
     pub fn ask(&mut self, call: Call<'_>) -> Result<Answered> {
         let mut back_off = BACK_OFF_FIRST;
         let mut in_doubt = false;
-        for attempt in 1.. {
+        let (began, mut attempt) = (Instant::now(), 0);
+        while attempt < ATTEMPTS_MAX {
             let sent = self.send(call);
+            // Who is over a budget has to wait, and is not failing.
+            let is_throttled = sent.as_ref().is_ok_and(|answer| answer.status == 429);
+            if !is_throttled || began.elapsed() > THROTTLED_MAX {
+                attempt += 1;
+            }
             let (wait, doubtful) = match &sent {
                 Ok(answer) if !is_passing(answer.status) => (Duration::ZERO, false),
                 Ok(answer) => (retry_after(answer).unwrap_or(back_off), answer.status != 429),
@@ -157,7 +178,9 @@ impl Session {
             }
             in_doubt |= doubtful;
             std::thread::sleep(wait);
-            back_off = (back_off * 2).min(BACK_OFF_MAX);
+            if !is_throttled {
+                back_off = (back_off * 2).min(BACK_OFF_MAX);
+            }
         }
         Err(Failure::failed("the service does not answer"))
     }
@@ -195,6 +218,10 @@ impl Session {
 }
 
 fn retry_after(answer: &Answer) -> Option<Duration> {
+    if let Some(text) = answer.header("x-ms-retry-after-ms") {
+        let millis = text.trim().parse().ok()?;
+        return Some(Duration::from_millis(millis).clamp(RETRY_LEAST, RETRY_AFTER_MAX));
+    }
     let seconds = answer.header("retry-after")?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds).clamp(BACK_OFF_FIRST, RETRY_AFTER_MAX))
 }
@@ -227,11 +254,17 @@ fn head(account: &Account, call: Call<'_>, date: &str) -> io::Result<Vec<u8>> {
     match &account.credential {
         Credential::Key(key) => {
             let dialect = match account.protocol {
-                Protocol::Tables => Dialect::Tables,
-                Protocol::Blobs => Dialect::Storage,
+                Protocol::Tables => Some(Dialect::Tables),
+                Protocol::Blobs => Some(Dialect::Storage),
+                Protocol::Documents => None,
             };
-            let signed = auth::sign(&mut request, dialect, &account.name, key);
-            signed.map_err(|_| invalid("the query is wrong"))?;
+            match dialect {
+                Some(dialect) => {
+                    let signed = auth::sign(&mut request, dialect, &account.name, key);
+                    signed.map_err(|_| invalid("the query is wrong"))?;
+                }
+                None => sign_document(&mut request, key, date)?,
+            }
         }
         Credential::Sas(sas) => {
             let between = if request.query.is_empty() { "" } else { "&" };
@@ -257,6 +290,13 @@ fn request(account: &Account, call: Call<'_>, date: &str) -> io::Result<Request>
             }
         }
         Protocol::Blobs => add(&mut headers, "x-ms-version", BLOBS_VERSION)?,
+        Protocol::Documents => {
+            add(&mut headers, "x-ms-version", DOCUMENTS_VERSION)?;
+            add(&mut headers, "accept", "application/json")?;
+            if content_type.is_empty() {
+                content_type = "application/json";
+            }
+        }
     }
     for (name, value) in call.headers {
         add(&mut headers, name, value)?;
@@ -268,6 +308,22 @@ fn request(account: &Account, call: Call<'_>, date: &str) -> io::Result<Request>
     let method = call.method.parse().map_err(|_| invalid("no such method"))?;
     let path = format!("{}{}", account.root, call.path);
     Ok(Request::outgoing(method, path, call.query.to_owned(), headers))
+}
+
+/// Signs a request to the service of documents: over the kind and the link of what its path addresses.
+fn sign_document(request: &mut Request, key: &Key, date: &str) -> io::Result<()> {
+    let decoded = |part: &str| percent_decode(part).map(|part| part.into_owned());
+    let path = request.path.trim_matches('/');
+    let parts: std::result::Result<Vec<String>, _> = path.split('/').map(decoded).collect();
+    let parts = parts.map_err(|_| invalid("the path is wrong"))?;
+    let (kind, link) = match parts.len() {
+        _ if path.is_empty() => ("", String::new()),
+        2 if parts[0] == "offers" => ("offers", parts[1].to_lowercase()),
+        length if length % 2 == 0 => (parts[length - 2].as_str(), parts.join("/")),
+        length => (parts[length - 1].as_str(), parts[..length - 1].join("/")),
+    };
+    let header = authorization(key, request.method.as_str(), kind, &link, date);
+    add(&mut request.headers, "authorization", &header)
 }
 
 fn add(headers: &mut HeaderMap, name: &str, value: &str) -> io::Result<()> {
@@ -299,7 +355,6 @@ fn invalid(reason: &str) -> io::Error {
 mod tests {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
-    use lazuli_azure::auth::Key;
     use lazuli_http::client::head::Head;
 
     use super::*;

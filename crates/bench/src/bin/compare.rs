@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use lazuli_bench::compare::{Front, Options, Result, blobs, queues, tables};
+use lazuli_bench::compare::{Front, Options, Result, blobs, documents, queues, tables};
 use lazuli_bench::conclude;
 
 const ENTITIES: u64 = 1_000_000;
@@ -13,6 +13,7 @@ const SECONDS: u64 = 4;
 fn main() -> ExitCode {
     let measured = options().and_then(|options| match options.front {
         Front::Blobs => blobs::run(&options),
+        Front::Documents => documents::run(&options),
         Front::Queues => queues::run(&options),
         Front::Tables => tables::run(&options),
     });
@@ -32,6 +33,7 @@ fn options() -> Result<Options> {
     };
     let front = match value("--front").as_deref() {
         Some("blobs") => Front::Blobs,
+        Some("documents") => Front::Documents,
         Some("queues") => Front::Queues,
         Some("tables") => Front::Tables,
         _ => return Err("--front needs the name of a front".to_owned()),
@@ -39,7 +41,7 @@ fn options() -> Result<Options> {
     Ok(Options {
         front,
         binary: path("--binary")?,
-        azurite: path("--azurite")?,
+        peer: path("--peer")?,
         folder: path("--folder")?,
         time: Duration::from_secs(number("--seconds", SECONDS)?),
         entities: number("--entities", ENTITIES)?,

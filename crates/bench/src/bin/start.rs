@@ -37,8 +37,7 @@ fn main() -> ExitCode {
 }
 
 fn run_server(data: &str) -> Result<Report> {
-    let ports = ["blob-port", "queue-port", "table-port", "document-port", "admin-port"];
-    let mut flags: BTreeMap<_, _> = ports.map(|name| (name, "0".to_owned())).into();
+    let mut flags: BTreeMap<_, _> = [("ports", "free".to_owned())].into();
     flags.insert("data", data.to_owned());
     let sources = Sources { flags, folder: data.into(), ..Sources::default() };
     let settings = sources.texts().and_then(|texts| Settings::read(&texts));

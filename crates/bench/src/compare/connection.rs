@@ -2,7 +2,8 @@
 //! server: requests are bytes that are ready to send, and a body that is only counted is never copied.
 //!
 //! The emulator closes connections that it did not get to in time. Such a connection is opened again, and the request is
-//! sent again. Each time is counted, and shown beside the figure.
+//! sent again. Each time is counted, and shown beside the figure. A connection that the server has announced to close behind
+//! an answer is opened again with the next request, as every client does, and belongs to the time of that request.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -27,6 +28,8 @@ pub(super) struct Connection {
     address: SocketAddr,
     stream: TcpStream,
     buffer: Vec<u8>,
+    /// Whether the server said that it closes the connection behind the last answer.
+    is_ended: bool,
     /// How often it was opened again.
     pub(super) reopened: u64,
 }
@@ -59,11 +62,14 @@ impl Connection {
     pub(super) async fn open(address: SocketAddr) -> Result<Self> {
         let stream = connect(address).await?;
         let buffer = Vec::with_capacity(READ_BYTES);
-        Ok(Self { address, stream, buffer, reopened: 0 })
+        Ok(Self { address, stream, buffer, is_ended: false, reopened: 0 })
     }
 
     /// Sends a whole request. A body that is not to be kept is only counted, if the answer says how long it is.
     pub(super) async fn ask(&mut self, request: &[u8], keeps_body: bool) -> Result<Answer<'_>> {
+        if std::mem::take(&mut self.is_ended) {
+            self.stream = connect(self.address).await?;
+        }
         let mut repeats = 0;
         let (status, head, length) = loop {
             match self.try_ask(request, keeps_body).await {
@@ -95,6 +101,7 @@ impl Connection {
             }
             self.read().await?;
         };
+        self.is_ended = answer.ends_connection();
         let mut read = self.buffer.len() - head;
         match answer.body_length().map_err(wrong)? {
             BodyLength::Bytes(bytes) => {

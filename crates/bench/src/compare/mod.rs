@@ -1,15 +1,17 @@
 //! A front against the emulator that people would use instead: both started here, both given the same requests by the
 //! same load generator, in turns. Run by `cargo xtask bench-compare FRONT`.
 //!
-//! `server` starts, watches and ends the two; `connection` is one HTTP connection; `load` keeps many of them busy;
-//! `report` is the table with its bounds. `blobs`, `queues` and `tables` say what is sent.
+//! `server` starts, watches and ends the two; `start` times that; `connection` is one HTTP connection; `load` keeps many
+//! of them busy; `report` is the table with its bounds. `blobs`, `documents`, `queues` and `tables` say what is sent.
 
 pub mod blobs;
 mod connection;
+pub mod documents;
 mod load;
 pub mod queues;
 mod report;
 mod server;
+mod start;
 pub mod tables;
 
 use std::path::PathBuf;
@@ -22,6 +24,7 @@ pub type Result<T = ()> = std::result::Result<T, String>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Front {
     Blobs,
+    Documents,
     Queues,
     Tables,
 }
@@ -32,13 +35,13 @@ pub struct Options {
     pub front: Front,
     /// Our program.
     pub binary: PathBuf,
-    /// The emulator's script, for `node`.
-    pub azurite: PathBuf,
+    /// The emulator's script, for `node`, or the folder of its package for that of documents.
+    pub peer: PathBuf,
     /// Where both keep their data: on the disk that counts.
     pub folder: PathBuf,
     /// How long one figure is measured.
     pub time: Duration,
-    /// The size of the large table or queue, and of the small table that it is compared with.
+    /// The size of the large table, queue or container, and of the small one that it is compared with.
     pub entities: u64,
     pub entities_few: u64,
     /// Only operations whose names begin with these words, without the bounds of all others.

@@ -8,8 +8,8 @@ use crate::report::{Report, Turns};
 
 /// Memory is at most this share of the emulator's.
 const MEMORY_SHARE_MAX: f64 = 1.0 / 6.0;
-/// A request to a large table costs at most so much of one to a small table.
-const GROWTH_MAX: f64 = 1.3;
+/// A request to a large table or queue costs at most so much of one to a small one.
+pub(super) const GROWTH_MAX: f64 = 1.3;
 
 /// At least this many times the emulator's; 0 for none.
 #[derive(Clone, Copy, Debug, Default)]
@@ -87,14 +87,14 @@ impl fmt::Display for Row {
     }
 }
 
-/// The figures of one operation with few entities and with many, which took turns.
-pub(super) fn growth(report: &mut Report, name: &str, few: &[Figure], many: &[Figure]) {
+/// The figures of one operation with few entities and with many, which took turns, and how much more it may cost.
+pub(super) fn growth(report: &mut Report, name: &str, most: f64, few: &[Figure], many: &[Figure]) {
     let turns = |of: fn(&Figure) -> f64| Turns {
         ours: few.iter().map(of).collect(),
         theirs: many.iter().map(of).collect(),
     };
     let times = turns(|figure| figure.per_second).share();
-    report.at_most(format!("{name}, many entities / few"), times, GROWTH_MAX);
+    report.at_most(format!("{name}, many entities / few"), times, most);
     let cpu = turns(|figure| figure.per_cpu).share();
     report.figure(format!("{name}, many entities / few, CPU"), cpu);
 }

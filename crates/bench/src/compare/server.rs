@@ -20,6 +20,13 @@ const SETTLED_LOOK: Duration = Duration::from_millis(400);
 /// How long is waited for that.
 const SETTLED_WAIT: Duration = Duration::from_secs(30);
 
+/// The command of the emulator of documents, in the folder of its package.
+const DOCUMENT_COMMAND: &str = "lib/cli.js";
+
+/// Starts the emulator of documents so that it keeps connections, by its module.
+const KEEPING_PEER: &str = "require(process.argv[1]).createHttpServer({ keepAlive: true })\
+     .listen(Number(process.argv[2]), '127.0.0.1');";
+
 /// Which of the two, and how it is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -27,7 +34,10 @@ pub(super) enum Kind {
     Synced,
     /// Ours, an answer means that the operating system has the bytes.
     Relaxed,
-    Azurite,
+    /// The emulator of the front, as its command starts it.
+    Peer,
+    /// That of documents, with connections that are kept. Its command closes each behind one answer.
+    KeepingPeer,
 }
 
 pub(super) struct Server {
@@ -102,9 +112,20 @@ impl Drop for Server {
 
 fn command(kind: Kind, options: &Options, folder: &Path, address: SocketAddr) -> Result<Command> {
     let port = address.port().to_string();
-    if kind == Kind::Azurite {
+    if kind == Kind::KeepingPeer {
         let mut command = Command::new("node");
-        command.arg(&options.azurite).args(["--silent", "--loose", "--skipApiVersionCheck"]);
+        command.args(["-e", KEEPING_PEER]).arg(&options.peer).arg(port);
+        return Ok(command);
+    }
+    if kind == Kind::Peer && options.front == Front::Documents {
+        let mut command = Command::new("node");
+        command.arg(options.peer.join(DOCUMENT_COMMAND));
+        command.args(["--no-ssl", "--host", "127.0.0.1", "--port", &port]);
+        return Ok(command);
+    }
+    if kind == Kind::Peer {
+        let mut command = Command::new("node");
+        command.arg(&options.peer).args(["--silent", "--loose", "--skipApiVersionCheck"]);
         command.arg("--disableTelemetry").arg("--location").arg(folder.join("data"));
         for (name, front) in [
             ("--blobPort", Front::Blobs),
@@ -121,12 +142,15 @@ fn command(kind: Kind, options: &Options, folder: &Path, address: SocketAddr) ->
     command.arg("serve").arg("--data").arg(folder.join("data"));
     for (name, front) in [
         ("--blob-port", Front::Blobs),
+        ("--document-port", Front::Documents),
         ("--queue-port", Front::Queues),
         ("--table-port", Front::Tables),
     ] {
         command.args([name, if front == options.front { &port } else { "0" }]);
     }
-    command.args(["--document-port", "0", "--admin-port", "0", "--durability", durability]);
+    // Request units are counted, but not limited: the emulator has none.
+    command.args(["--document-throttling", "off"]);
+    command.args(["--admin-port", "0", "--durability", durability]);
     Ok(command)
 }
 

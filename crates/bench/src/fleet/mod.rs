@@ -51,7 +51,8 @@ impl Row {
 
 /// None where PostgreSQL is not installed.
 pub async fn run(size: Size) -> Result<Option<Report>> {
-    let server = Server::start_with(&["shared_buffers='512MB'", "max_wal_size='4GB'"]);
+    let lines = ["shared_buffers='512MB'", "max_wal_size='4GB'", "min_wal_size='2GB'"];
+    let server = Server::start_with(&lines);
     let Some(server) = server.map_err(failed)? else { return Ok(None) };
     let bare = Bare::new(&server, size).await?;
     let ours = [Ours::new(&server, size).await?, Ours::new(&server, size).await?];
@@ -105,6 +106,7 @@ async fn writes(size: Size, bare: &Bare<'_>, ours: &Ours, report: &mut Report) -
     let mut loads = Row::new("rows loaded", "bare COPY", 0.7);
     let mut blocks = Row::new("MiB of blocks written", "the device, 8 MiB synced", 0.35);
     for round in 0..size.rounds {
+        bare.recycle_log()?;
         loads.turns.ours.push(ours.loads(round).await?);
         loads.turns.theirs.push(bare.copies().await?);
         blocks.turns.ours.push(ours.blocks(size).await?);

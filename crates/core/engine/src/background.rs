@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 
 use crate::engine::Engine;
 use crate::lease::Leasing;
+use crate::panics::caught;
 use crate::reconciling::Reconciler;
 
 impl Engine {
@@ -103,12 +104,48 @@ impl Engine {
                 }
                 let Some(engine) = engine.upgrade() else { return };
                 let troubles = engine.troubles.clone();
-                if let Err(error) = work(engine).await {
+                // The task must not end by a panic: this engine would hold the lease of the work, and nobody would do it.
+                if let Err(error) = caught(work(engine)).await {
                     // What fails now is tried again; an operator sees the last trouble of each kind of work.
                     troubles.note(name, error);
                 }
             }
         };
         self.env.spawn.spawn(name, Box::pin(task));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use lazuli_store::mem::MemStore;
+
+    use super::*;
+    use crate::Settings;
+
+    #[tokio::test]
+    async fn work_that_panics_is_done_again_and_an_operator_sees_it() {
+        let store = Arc::new(MemStore::new());
+        let env = lazuli_env::real::env();
+        let engine = Engine::on(env, Settings::default(), store).await.unwrap();
+        let done = Arc::new(AtomicU32::new(0));
+        let counted = done.clone();
+        engine.repeat("work", Duration::from_millis(1), None, move |_| {
+            let before = counted.fetch_add(1, Ordering::SeqCst);
+            Box::pin(async move {
+                assert!(before > 0, "the first time it fails");
+                Ok(())
+            })
+        });
+        for _ in 0..10_000 {
+            if done.load(Ordering::SeqCst) >= 3 {
+                break;
+            }
+            engine.env.clock.sleep(Duration::from_millis(1)).await;
+        }
+        assert!(done.load(Ordering::SeqCst) >= 3, "it is not done again");
+        let troubles = engine.troubles.list();
+        assert_eq!((troubles[0].work, troubles[0].error.code()), ("work", "panicked"));
     }
 }

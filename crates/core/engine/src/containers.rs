@@ -137,4 +137,34 @@ impl Engine {
         let catalog = self.manager.catalog();
         catalog.put_record(kinds::SERVICE, key, value, Expected::Anything).await.map(|_| ())
     }
+
+    /// Keeps another value about a service, or none, if what is kept is still `seen`. Answers whether it was.
+    pub async fn swap_service(
+        &self,
+        name: &str,
+        seen: Option<&Bytes>,
+        value: Option<Bytes>,
+    ) -> Result<bool> {
+        let catalog = self.manager.catalog();
+        let found = catalog.get_record(kinds::SERVICE, name.as_bytes()).await?;
+        if found.as_ref().map(|record| &record.value) != seen {
+            return Ok(false);
+        }
+        let expected = match &found {
+            Some(record) => Expected::Version(record.version),
+            None => Expected::Nothing,
+        };
+        let key = Bytes::copy_from_slice(name.as_bytes());
+        let written = match value {
+            Some(value) => {
+                catalog.put_record(kinds::SERVICE, key, value, expected).await.map(|_| ())
+            }
+            None if found.is_none() => Ok(()),
+            None => catalog.delete_record(kinds::SERVICE, key, expected).await,
+        };
+        match written {
+            Err(error) if matches!(error.kind(), Kind::Precondition | Kind::Exists) => Ok(false),
+            written => written.map(|()| true),
+        }
+    }
 }

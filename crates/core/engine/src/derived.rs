@@ -103,6 +103,15 @@ pub(crate) fn decode(key: &Bytes, value: &[u8]) -> Result<(Bytes, ItemKey)> {
     Ok((key.slice_ref(entry), ItemKey::new(container, Space::ITEMS, route, row)))
 }
 
+/// The route of the item of a row of the space `INDEX`.
+pub(crate) fn route<'a>(key: &'a [u8], value: &[u8]) -> Result<&'a [u8]> {
+    let damaged = || Error::corrupt("bad-entry", "an entry of an index does not decode");
+    let (route, row) = lengths(value).ok_or_else(damaged)?;
+    let start = key.len().checked_sub(route + row).filter(|start| *start >= PREFIX_BYTES);
+    let start = start.ok_or_else(damaged)?;
+    Ok(&key[start..start + route])
+}
+
 fn lengths(mut value: &[u8]) -> Option<(usize, usize)> {
     (value.len() == 4).then(|| (value.get_u16().into(), value.get_u16().into()))
 }

@@ -17,6 +17,7 @@ use tokio::sync::Notify;
 use crate::Settings;
 use crate::backup::FiledShapes;
 use crate::expiry::Expirers;
+use crate::freshness::Freshness;
 use crate::hot_end::{HotEnd, Watches};
 use crate::item::{Item, ItemKey};
 use crate::lane::{Routed, TypedJob, run_in_turns, submit};
@@ -26,16 +27,9 @@ use crate::moving::Moves;
 use crate::partition::LivePartition;
 use crate::shard::LiveShard;
 use crate::shards::Shards;
-use crate::troubles::{Trouble, Troubles};
+use crate::troubles::Troubles;
 use crate::tx::Transaction;
 use crate::view::{Timing, View};
-
-lazuli_store::reasons! {
-    pub enum EngineReason {
-        /// A transaction names routes of several shards.
-        CrossShard = "cross-shard",
-    }
-}
 
 /// Where a slice of a container is.
 pub(crate) struct PlacedRoutes {
@@ -43,7 +37,10 @@ pub(crate) struct PlacedRoutes {
     pub(crate) placed: Placed,
 }
 
+/// A clone is the same engine.
+#[derive(Clone)]
 pub struct Engine {
+    pub(crate) freshness: Freshness,
     pub(crate) env: Env,
     pub(crate) settings: Settings,
     pub(crate) router: Arc<Router>,
@@ -54,15 +51,15 @@ pub struct Engine {
     /// Tells the background work that there are jobs to go on with.
     pub(crate) jobs_wanted: Arc<Notify>,
     /// Held by the task that goes on with the jobs: one at a time does.
-    pub(crate) jobs_turn: tokio::sync::Mutex<()>,
+    pub(crate) jobs_turn: Arc<tokio::sync::Mutex<()>>,
     pub(crate) troubles: Arc<Troubles>,
     /// Where inserts land, since this engine began.
-    pub(crate) watches: Watches,
-    pub(crate) expirers: Expirers,
-    pub(crate) filed: FiledShapes,
+    pub(crate) watches: Arc<Watches>,
+    pub(crate) expirers: Arc<Expirers>,
+    pub(crate) filed: Arc<FiledShapes>,
     /// The moves that this engine leads.
-    pub(crate) moves: Moves,
-    pub(crate) leases: Leases,
+    pub(crate) moves: Arc<Moves>,
+    pub(crate) leases: Arc<Leases>,
 }
 
 impl Engine {
@@ -73,8 +70,9 @@ impl Engine {
         manager: Arc<Manager>,
         shards: Arc<Shards>,
     ) -> Self {
-        let leases = Leases::new(&env, &settings);
+        let leases = Arc::new(Leases::new(&env, &settings));
         Self {
+            freshness: Freshness::Newest,
             env,
             settings,
             router,
@@ -82,19 +80,14 @@ impl Engine {
             shards,
             spread_wanted: Arc::default(),
             jobs_wanted: Arc::default(),
-            jobs_turn: tokio::sync::Mutex::default(),
+            jobs_turn: Arc::default(),
             troubles: Arc::default(),
-            watches: Watches::default(),
-            expirers: Expirers::default(),
-            filed: FiledShapes::default(),
-            moves: Moves::default(),
+            watches: Arc::default(),
+            expirers: Arc::default(),
+            filed: Arc::default(),
+            moves: Arc::default(),
             leases,
         }
-    }
-
-    /// The last trouble of each kind of background work.
-    pub fn troubles(&self) -> Vec<Trouble> {
-        self.troubles.list()
     }
 
     /// The containers whose inserts all land at one end of their keys.
@@ -345,7 +338,7 @@ impl Engine {
             return Err(Error::moved("the partition belongs to another container"));
         }
         // The check may rest on a stale cache. The guard makes sure that the snapshot shows a state in which it is true.
-        let reader = shard.store.snapshot(std::slice::from_ref(&held.guard), reads).await?;
+        let reader = self.snapshot(&shard, &held.guard, reads).await?;
         let now_ms = self.env.clock.now_ms();
         let Placed { partition, shard, .. } = *placed;
         Ok(View { partition, shard, held, reader, now_ms, timing: None })
@@ -401,7 +394,7 @@ fn one_shard(places: &[(ContainerId, Placed)]) -> Result<ShardId> {
             let message = format!(
                 "a transaction cannot span the shards {names}; use a multi-step job instead"
             );
-            Err(Error::invalid(EngineReason::CrossShard, message))
+            Err(Error::invalid(crate::EngineReason::CrossShard, message))
         }
     }
 }

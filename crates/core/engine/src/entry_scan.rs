@@ -75,6 +75,28 @@ impl ShardView {
     }
 }
 
+impl ShardView {
+    /// How many entries of a range of `entry | route | row key` are of these partitions. The limit counts those of other
+    /// partitions too. Answers where to go on, as [`Self::entries`] does.
+    pub async fn count_entries(
+        &self,
+        range: &KeyRange,
+        limit: PageLimit,
+    ) -> Result<(u64, Option<Bytes>)> {
+        let keys = keys_of(self.container, Space::INDEX, range);
+        let (mut count, mut last) = (0, None);
+        let mut show = |key: Bytes, value: Bytes| {
+            let route = derived::route(&key, &value)?;
+            count += u64::from(self.holds(route));
+            last = Some(key);
+            Ok(ControlFlow::Continue(()))
+        };
+        let more = self.reader.walk(&keys, Direction::Forward, limit, &mut show).await?;
+        let prefix = lazuli_shardmap::layout::PREFIX_BYTES;
+        Ok((count, last.filter(|_| more).map(|last| last.slice(prefix..))))
+    }
+}
+
 impl Engine {
     /// A view of every shard that holds some of these routes, for reads within
     /// [`lazuli_store::limits::SNAPSHOT_LIFE_MAX`].

@@ -27,8 +27,9 @@ pub(crate) async fn join_all<T>(futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
     .await
 }
 
-/// Lets other ready tasks run first. Stores that answer at once never yield by themselves.
-pub(crate) async fn yield_now() {
+/// Lets other ready tasks run first. Stores that answer at once never yield by themselves, so whoever reads page after page
+/// does it between two pages.
+pub async fn yield_now() {
     let mut is_second = false;
     poll_fn(move |context| {
         if std::mem::replace(&mut is_second, true) {

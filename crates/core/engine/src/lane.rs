@@ -2,11 +2,7 @@
 //! the disk, the next batch gathers.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::Poll;
 
 use lazuli_env::BoxFuture;
 use lazuli_shardmap::local::{Access, Lanes};
@@ -17,6 +13,7 @@ use tokio::sync::oneshot;
 use crate::batch::Batch;
 use crate::derived::Rules;
 use crate::limits::LANE_WAITING_MAX;
+use crate::panics::caught;
 use crate::partition::LivePartition;
 use crate::shard::LiveShard;
 use crate::tx::{Transaction, Tx};
@@ -82,7 +79,7 @@ impl<T: Transaction> Job for TypedJob<T> {
     fn run<'a>(&'a mut self, tx: &'a mut Tx<'_>) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             // A transaction that panics fails alone; the lane goes on.
-            let output = catch(self.transaction.run(tx)).await?;
+            let output = caught(self.transaction.run(tx)).await?;
             let inserted = tx.deltas.iter().any(|delta| delta.items > 0);
             self.done = Some(Done { output, inserted });
             Ok(())
@@ -202,30 +199,5 @@ pub(crate) async fn run_in_turns(
             Batch::new(&shard, turns).run_held(held, vec![job]).await;
         }
         Err(error) => job.answer(Err(error)),
-    }
-}
-
-/// Turns a panic inside a future into an error, so that one bad transaction does not end its lane.
-async fn catch<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
-    let mut future = pin!(future);
-    poll_fn(move |context| {
-        // After a panic the future is never polled again, and what it borrowed is taken back by the caller.
-        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
-            Ok(poll) => poll,
-            Err(_) => Poll::Ready(Err(Error::internal("panicked", "a transaction panicked"))),
-        }
-    })
-    .await
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_panic_becomes_an_error() {
-        let answer: Result<()> = catch(async { panic!("on purpose") }).await;
-        assert_eq!(answer.unwrap_err().code(), "panicked");
-        assert_eq!(catch(async { Ok(7) }).await.unwrap(), 7);
     }
 }

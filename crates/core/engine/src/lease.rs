@@ -81,11 +81,24 @@ impl Leases {
         self.leasing == Leasing::Alone || self.lease(work, now).is_some()
     }
 
-    /// The lease that guards what this engine writes for the work. None if it is alone, or may not do the work.
-    pub(crate) fn lease(&self, work: Work, now: Duration) -> Option<Lease> {
+    /// The lease of this work, for as long as this engine may act on it.
+    fn lease(&self, work: Work, now: Duration) -> Option<Lease> {
         let state = self.state();
         let (_, began) = state.beat?;
         (now < began + self.heartbeat * TRUSTED_BEATS).then(|| state.held.get(&work).copied())?
+    }
+
+    /// The lease as a guard of a write. None if this engine is alone. An engine that was paused, and may not do the work any
+    /// more, is refused: without the guard it would take the work from its successor.
+    pub(crate) fn guard_of(&self, work: Work, now: Duration) -> Result<Option<Lease>> {
+        match (self.leasing, self.lease(work, now)) {
+            (Leasing::Alone, _) => Ok(None),
+            (Leasing::Shared, Some(lease)) => Ok(Some(lease)),
+            (Leasing::Shared, None) => {
+                let message = format!("this node does not hold the lease for {work:?} any more");
+                Err(Error::precondition(MapReason::LeaseLost, message))
+            }
+        }
     }
 
     fn alive_count(&self, now: Duration) -> u32 {

@@ -20,6 +20,7 @@ mod entries;
 mod entry_scan;
 mod expiry;
 mod fanout;
+mod freshness;
 pub mod fsck;
 mod fsck_entries;
 mod garbage;
@@ -35,10 +36,13 @@ pub mod limits;
 mod lsn;
 mod meter;
 mod moving;
+mod notes;
 mod open;
 mod outside;
 mod overlay;
+mod panics;
 mod partition;
+mod reason;
 mod reconciling;
 mod recount;
 mod rederive;
@@ -51,12 +55,13 @@ mod stats;
 pub mod steps;
 mod troubles;
 mod tx;
+mod unswept;
 mod view;
 
 pub use condition::Condition;
 pub use cut::{Isolated, Middle};
 pub use derived::{Deriver, Deriving, Rules, Standing};
-pub use engine::{Engine, EngineReason};
+pub use engine::Engine;
 pub use entry_scan::ShardView;
 pub use expiry::Expirer;
 pub use fanout::{
@@ -66,10 +71,13 @@ pub use hot::{HOT_KEYS_MAX, HotKey};
 pub use hot_end::{End, HASHED_SLICES, HotEnd, INSERTS_LEAST, LATE_MAX};
 pub use item::{Item, ItemKey};
 pub use item_scan::ItemScan;
+pub use join::yield_now;
 pub use latency::{LATENCY_BUCKETS, Latencies};
 pub use lsn::Lsn;
 pub use moving::{Finished, MoveOptions, MoveStats, MoveStatus, Outcome, Phase};
+pub use notes::Note;
 pub use outside::Outside;
+pub use reason::EngineReason;
 pub use sample::{Asked, Held, Sample};
 pub use settings::Settings;
 pub use shard::{LiveShard, ShardStats};
@@ -95,6 +103,7 @@ pub use lazuli_store::blocks::{
     BlockFile, BlockId, BlockReader, BlockWriter, Blocks, FoundFile, Owner, PIECE_BYTES_MAX,
 };
 pub use lazuli_store::crc64::{Crc64, crc64};
+pub use lazuli_store::limits::{SNAPSHOT_LIFE_MAX, STALENESS_MAX};
 pub use lazuli_store::reasons;
 pub use lazuli_store::{
     Direction, Error, KeyRange, Kind, PageLimit, Result, after_key, after_prefix,

@@ -1,7 +1,6 @@
 //! Deriving rows anew, when what a container says about them has changed.
 
 use bytes::Bytes;
-use lazuli_shardmap::catalog::{Expected, kinds};
 use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
 use lazuli_shardmap::manager::ContainerUpdate;
 use lazuli_shardmap::{Container, ContainerId};
@@ -139,30 +138,14 @@ impl Engine {
     /// Deletes all entries of a container that begin with these bytes, on every shard. Nobody may write such any more.
     pub async fn delete_entries(&self, container: ContainerId, prefix: &[u8]) -> Result<()> {
         let range = KeyRange::prefix(Bytes::copy_from_slice(prefix));
-        for shard in self.shards.all() {
+        // One that this process does not have in use may hold some too, so it fails then.
+        for shard in self.manager.catalog().shards().await? {
+            let shard = self.shards.get(shard.id)?;
             let keys = keys_of(container, Space::INDEX, &range);
             while shard.store.delete_range(&keys, DELETE_KEYS).await? == DELETE_KEYS {
                 crate::join::yield_now().await;
             }
         }
         Ok(())
-    }
-
-    /// What fronts and shapes keep about services whose names begin with a prefix.
-    pub async fn services(&self, prefix: &str, most: usize) -> Result<Vec<(String, Bytes)>> {
-        let range = KeyRange::prefix(Bytes::copy_from_slice(prefix.as_bytes()));
-        let catalog = self.manager.catalog();
-        let records = catalog.scan_records(kinds::SERVICE, &range, most).await?;
-        let named = records
-            .into_iter()
-            .map(|record| (String::from_utf8_lossy(&record.key).into_owned(), record.value));
-        Ok(named.collect())
-    }
-
-    /// Forgets what is kept about a service.
-    pub async fn delete_service(&self, name: &str) -> Result<()> {
-        let key = Bytes::copy_from_slice(name.as_bytes());
-        let catalog = self.manager.catalog();
-        catalog.delete_record(kinds::SERVICE, key, Expected::Anything).await.map(|_| ())
     }
 }

@@ -5,6 +5,8 @@ use std::sync::{Mutex, MutexGuard};
 
 use lazuli_store::Error;
 
+use crate::engine::Engine;
+
 /// The last error of one kind of background work.
 #[derive(Clone, Debug)]
 pub struct Trouble {
@@ -32,5 +34,12 @@ impl Troubles {
 
     pub(crate) fn list(&self) -> Vec<Trouble> {
         self.last().values().cloned().collect()
+    }
+}
+
+impl Engine {
+    /// The last trouble of each kind of background work.
+    pub fn troubles(&self) -> Vec<Trouble> {
+        self.troubles.list()
     }
 }

@@ -7,13 +7,14 @@ lazuli_store::reasons! {
         /// The partition has another epoch than the caller knows.
         PartitionChanged = "partition-changed",
         PartitionOffline = "partition-offline",
-        PartitionReadOnly = "partition-read-only",
         /// The shard does not answer and is left alone for a while.
         ShardDown = "shard-down",
         /// No partition holds the key.
         MappingNotFound = "mapping-not-found",
         /// Writes wait until the move that fenced the partition has committed or reopened it.
         PartitionFenced = "partition-fenced",
+        /// The partition takes no writes.
+        PartitionReadOnly = "partition-read-only",
         /// A key of a list map already has a partition.
         PointMapped = "point-mapped",
         LockNotHeld = "lock-not-held",

@@ -21,7 +21,9 @@ pub mod limits;
 pub mod mem;
 pub mod mem_blocks;
 pub mod newest;
+pub mod objects;
 pub mod range;
+pub mod stale;
 pub mod suite;
 
 use std::ops::ControlFlow;
@@ -34,6 +36,7 @@ pub use handover::{Dropped, Handover, Packed, Parcel};
 pub use health::{Intake, Shortage, StoreHealth};
 pub use newest::Newest;
 pub use range::{KeyRange, after_key, after_prefix};
+pub use stale::Copies;
 
 /// Which way a scan walks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,6 +170,22 @@ pub trait Store: Send + Sync {
         guards: &'a [Bytes],
         reads: Reads,
     ) -> BoxFuture<'a, Result<Box<dyn Reader>>>;
+
+    /// The same where an old state will do: one that the store has had at most [`limits::STALENESS_MAX`] ago, so that a copy of
+    /// the store can answer. Guards are checked in that very state. A copy that lacks one may only be behind, so the newest
+    /// state is asked before the answer is [`Kind::Moved`].
+    fn stale_snapshot<'a>(
+        &'a self,
+        guards: &'a [Bytes],
+        reads: Reads,
+    ) -> BoxFuture<'a, Result<Box<dyn Reader>>> {
+        self.snapshot(guards, reads)
+    }
+
+    /// What is known of the copies that such reads use; none if the store has none. Costs next to nothing.
+    fn copies(&self) -> Option<Copies> {
+        None
+    }
 
     /// Opens a transaction on the newest state. Fails with [`Kind::Moved`] if a guard key does not exist.
     ///

@@ -122,6 +122,12 @@ impl Encoder {
         }
     }
 
+    /// Writes all properties of an encoded object into the one that was begun, as they are. None of the properties that
+    /// are written beside them may have one of their names: that is not looked at.
+    pub fn properties(&mut self, object: View<'_>) {
+        self.bytes.extend_from_slice(object.property_bytes());
+    }
+
     fn fixed(&mut self, tag: u8, bytes: &[u8]) {
         self.bytes.push(tag);
         self.bytes.extend_from_slice(bytes);

@@ -156,7 +156,12 @@ impl<'a> ValueRef<'a> {
     }
 
     pub fn to_json(self) -> String {
-        let mut text = String::new();
+        let bytes = match self {
+            // Quotes, colons and commas take more than the lengths that stand for them.
+            Self::Stored(view) => view.bytes().len() + view.bytes().len() / 4,
+            Self::Built(_) => 0,
+        };
+        let mut text = String::with_capacity(bytes);
         crate::json::write(self, &mut text);
         text
     }

@@ -53,6 +53,13 @@ impl<'a> View<'a> {
         }
     }
 
+    /// The view of bytes that an [`Encoder`](crate::Encoder) of this process has made, which are not checked once more.
+    /// Other bytes do no harm, but read as anything: [`View::parse`] is for those.
+    pub fn trusted(bytes: &'a [u8]) -> Self {
+        debug_assert!(Self::parse(bytes).is_ok(), "an encoder makes well-formed bytes");
+        Self { bytes: bytes.get(1..).unwrap_or_default() }
+    }
+
     pub fn node(self) -> Node<'a> {
         // A view exists only over checked bytes, so the default is never seen.
         self.decode().unwrap_or(Node::Null)
@@ -114,6 +121,11 @@ impl<'a> View<'a> {
     /// The bytes of the value without the format byte in front.
     pub(crate) fn bytes(self) -> &'a [u8] {
         self.bytes
+    }
+
+    /// The bytes of all properties of an object; none of anything else.
+    pub(crate) fn property_bytes(self) -> &'a [u8] {
+        self.body(tag::OBJECT).unwrap_or_default()
     }
 
     fn body(self, wanted: u8) -> Option<&'a [u8]> {

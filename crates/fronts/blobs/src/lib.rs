@@ -35,6 +35,7 @@ mod tags;
 mod website;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use lazuli_azure::account::Target;
@@ -58,7 +59,9 @@ use service::BlobProperties;
 
 /// The handler of the Blob service.
 pub fn handler(blobs: Blobs, accounts: Arc<Accounts>, tokens: Tokens, limits: Limits) -> Handler {
-    serve_api(Storage(Front { blobs, base: Base::new(accounts, tokens), limits }))
+    let front =
+        |blobs| Front { blobs, base: Base::new(accounts.clone(), tokens), limits: limits.clone() };
+    serve_api(Storage::new(front(blobs.clone()), front(blobs.allowing_stale())))
 }
 
 struct Front {
@@ -117,6 +120,10 @@ impl StorageService for Front {
     type Grant = ServiceGrant;
     type Own = Own;
     type Properties = BlobProperties;
+
+    fn staleness(&self) -> Duration {
+        self.blobs.engine().staleness()
+    }
 
     fn base(&self) -> &Base<BlobProperties> {
         &self.base
@@ -219,7 +226,7 @@ impl Front {
                 let document = self.document(body).await?;
                 azure_service::set_properties(self, call, &document).await
             }
-            ServiceOperation::Stats => azure_service::stats::<Self>(call),
+            ServiceOperation::Stats => azure_service::stats(self, call),
             ServiceOperation::Account => Ok(service::account()),
             ServiceOperation::DelegationKey => {
                 let document = self.document(body).await?;

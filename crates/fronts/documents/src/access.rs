@@ -40,6 +40,8 @@ pub(crate) struct Grant {
     pub(crate) mode: Mode,
     /// The JSON array of the one partition key that may be used, as in headers; none means all.
     pub(crate) key: Option<String>,
+    /// The resource id of the permission: the token ends with it.
+    pub(crate) permission: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,10 +151,7 @@ fn by_key(
     let texts = target.signed_links().map(|link| {
         format!("{}\n{}\n{link}\n{dates}", request.method.as_str().to_lowercase(), target.kind)
     });
-    let is_signed = |keys: &Keys| {
-        let [names, rid] = texts.each_ref().map(|text| keys.verify(text, &signature));
-        names | rid
-    };
+    let is_signed = |keys: &Keys| texts.iter().any(|text| keys.verify(text, &signature));
     if let Some(published) = published {
         let other = Keys { first: published.other.clone(), second: None };
         if is_signed(&other) {
@@ -193,8 +192,8 @@ fn check_date(date: &str, now_ms: u64) -> Result<()> {
 /// Makes the token of a permission. Everything that it grants is in it, signed with the account's key.
 pub(crate) fn token(account: &str, keys: &Keys, grant: &Grant, expires_s: u64) -> String {
     let key = grant.key.as_deref().unwrap_or_default();
-    let payload =
-        [account, &expires_s.to_string(), grant.mode.name(), &grant.resource, key].join("\n");
+    let (expires, mode) = (expires_s.to_string(), grant.mode.name());
+    let payload = [account, &expires, mode, &grant.resource, key, &grant.permission].join("\n");
     let signature = STANDARD.encode(keys.first.sign(&payload));
     format!("type=resource&ver=1.0&sig={signature};{};", URL_SAFE_NO_PAD.encode(&payload))
 }
@@ -210,7 +209,9 @@ fn by_token(token: &str, now_ms: u64, accounts: &Accounts) -> Result<Sender> {
     let payload = URL_SAFE_NO_PAD.decode(payload).map_err(|_| malformed())?;
     let payload = String::from_utf8(payload).map_err(|_| malformed())?;
     let fields: Vec<&str> = payload.split('\n').collect();
-    let [account, expires_s, mode, resource, key] = fields[..] else { return Err(malformed()) };
+    let [account, expires_s, mode, resource, key, permission] = fields[..] else {
+        return Err(malformed());
+    };
     let keys = accounts.get(account).ok_or_else(wrong)?;
     if !keys.verify(&payload, &signature) {
         return Err(wrong());
@@ -222,7 +223,8 @@ fn by_token(token: &str, now_ms: u64, accounts: &Accounts) -> Result<Sender> {
         return Err(Fault::forbidden("The authorization token has expired."));
     }
     let key = (!key.is_empty()).then(|| key.to_owned());
-    let grant = Grant { resource: resource.to_owned(), mode, key };
+    let (resource, permission) = (resource.to_owned(), permission.to_owned());
+    let grant = Grant { resource, mode, key, permission };
     Ok(Sender { account: account.to_owned(), grant: Some(grant) })
 }
 
@@ -337,6 +339,7 @@ mod tests {
             resource: "dbs/d/colls/c".into(),
             mode: Mode::Read,
             key: Some("[\"a\"]".into()),
+            permission: "AAAA".into(),
         };
         let made = token("mine", &accounts.get("mine").unwrap(), &grant, now_s + 1);
         let target = Target::parse("/dbs/d/colls/c").unwrap();

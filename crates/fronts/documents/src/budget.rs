@@ -8,6 +8,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use lazuli_shapes::document::Rid;
+
 use crate::charge::Units;
 use crate::error::{Fault, Result};
 
@@ -35,6 +37,29 @@ struct Bucket {
     /// What was spent of the savings in this second.
     spent_saved: f64,
     at_ms: u64,
+    /// The units per second that requests have cost of late.
+    pace: Pace,
+}
+
+/// An average that forgets: what is as old as [`PACE_SECONDS`] counts for about a third.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pace {
+    per_second: f64,
+    at_ms: u64,
+}
+
+/// How far back the pace of spending looks.
+const PACE_SECONDS: f64 = 30.0;
+
+impl Pace {
+    fn at(self, now_ms: u64) -> f64 {
+        let seconds = now_ms.saturating_sub(self.at_ms) as f64 / 1_000.0;
+        self.per_second * (-seconds / PACE_SECONDS).exp()
+    }
+
+    fn add(&mut self, units: f64, now_ms: u64) {
+        *self = Self { per_second: self.at(now_ms) + units / PACE_SECONDS, at_ms: now_ms };
+    }
 }
 
 /// The right to spend of a budget.
@@ -50,6 +75,9 @@ impl Account {
     pub(crate) fn take(&self, units: Units) {
         let Some(bucket) = &self.0 else { return };
         let mut bucket = bucket.lock().unwrap_or_else(PoisonError::into_inner);
+        // Requests come in order, so this is about now.
+        let now_ms = bucket.at_ms;
+        bucket.pace.add(units, now_ms);
         let from_left = bucket.left.max(0.0).min(units);
         bucket.left -= from_left;
         let rest = units - from_left;
@@ -68,7 +96,8 @@ impl Budgets {
             if all.len() >= BUDGETS_MAX {
                 all.clear();
             }
-            let fresh = Bucket { left: rate, saved: 0.0, spent_saved: 0.0, at_ms: now_ms };
+            let pace = Pace { per_second: 0.0, at_ms: now_ms };
+            let fresh = Bucket { left: rate, saved: 0.0, spent_saved: 0.0, at_ms: now_ms, pace };
             all.entry(owner).or_insert_with(|| Arc::new(Mutex::new(fresh))).clone()
         };
         let wait = {
@@ -80,6 +109,18 @@ impl Budgets {
             None => Ok(Account(Some(bucket))),
             Some(wait) => Err(Fault::over_budget(wait)),
         }
+    }
+}
+
+impl Budgets {
+    /// The units per second that a range of a container was asked for of late.
+    pub(crate) fn spent(&self, container: &Rid, range: u64, now_ms: u64) -> f64 {
+        let owner = (container.to_string(), range);
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(bucket) = all.get(&owner).cloned() else { return 0.0 };
+        drop(all);
+        let bucket = bucket.lock().unwrap_or_else(PoisonError::into_inner);
+        (bucket.pace.at(now_ms) * 100.0).round() / 100.0
     }
 }
 
@@ -141,6 +182,21 @@ mod tests {
         assert!((395..=412).contains(&admitted), "{admitted}");
         let neighbour = budgets.admit(("c".to_owned(), 2), 400.0, 1_000);
         assert!(neighbour.is_ok());
+    }
+
+    #[test]
+    fn the_pace_is_what_was_spent_of_late() {
+        let budgets = Budgets::default();
+        let rid = Rid::parse("AQAAAIAAAAI=").unwrap();
+        let owner = || (rid.to_string(), 1);
+        for second in 0..120 {
+            let account = budgets.admit(owner(), 4_000.0, second * 1_000).unwrap();
+            account.take(100.0);
+        }
+        let pace = budgets.spent(&rid, 1, 119_000);
+        assert!((90.0..=110.0).contains(&pace), "{pace}");
+        assert!(budgets.spent(&rid, 1, 300_000) < 1.0);
+        assert_eq!(budgets.spent(&rid, 2, 119_000), 0.0);
     }
 
     #[test]

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use lazuli_engine::{Kind, Lsn};
-use lazuli_http::Response;
+use lazuli_engine::{Kind, Lsn, PartitionId, Size};
+use lazuli_http::{Response, StatusCode};
 use lazuli_shapes::document::{
     Collection, DefinitionChange, NewCollection, PartitionKey, Range, Resource, ResourceKind,
 };
 use lazuli_value::{Object, Value};
 
 use crate::address::ContainerName;
+use crate::charge::METADATA_WRITE;
 use crate::error::{Fault, Result, substatus};
-use crate::headers::Throughput;
-use crate::{Call, Front, definition, offers, query};
+use crate::headers::{Switch, Throughput};
+use crate::{Call, Front, definition, offers, query, response};
 
 /// A container that a request is about.
 pub(crate) struct Opened {
@@ -159,24 +160,80 @@ pub(crate) async fn replace(
     Ok(replaced)
 }
 
-/// Adds what a client asks for with a container: its use of what it may use.
-pub(crate) async fn with_quota(
+/// A step of putting one container in the place of another: writes are held back or let in, or both exchange their names.
+pub(crate) async fn switch(front: &Front, call: &Call, name: &ContainerName) -> Result<Response> {
+    let opened = front.open(call, name).await?;
+    let (documents, account) = (&front.documents, &call.sender.account);
+    match &call.headers.switch {
+        Some(Switch::Hold(seconds)) => {
+            documents.hold(&opened.collection, u64::from(*seconds) * 1_000).await?;
+        }
+        Some(Switch::Open) => documents.release(&opened.collection).await?,
+        Some(Switch::Exchange(other)) => {
+            let other = ContainerName { container: other.clone(), ..name.clone() };
+            let other = front.container(account, &other).await?;
+            documents.exchange(account, &opened.resource.rid, &other.rid).await?;
+            front.remembered.forget_containers();
+        }
+        None => return Err(Fault::bad_header("x-lazuli-switch")),
+    }
+    Ok(response::charged(response::empty(StatusCode::NO_CONTENT), METADATA_WRITE))
+}
+
+/// Adds what a client asks for with a container: its use of what it may use, and what each range has.
+pub(crate) async fn with_figures(
     front: &Front,
     call: &Call,
     found: &Resource,
-    response: Response,
+    mut response: Response,
 ) -> Result<Response> {
-    if !call.headers.wants_quota {
+    if !call.headers.wants_quota && !call.headers.wants_statistics {
         return Ok(response);
     }
     let collection = front.documents.open_rid(&call.sender.account, &found.rid).await?;
+    let sizes = front.documents.sizes(&collection).await?;
+    if call.headers.wants_statistics {
+        let body = response.body.collect(usize::MAX).await?;
+        let Value::Object(mut shown) = crate::items::parse(&body)? else {
+            return Err(Fault::internal("a container is no object"));
+        };
+        let rate = |range| front.remembered.budgets.spent(&found.rid, range, call.received_ms);
+        let rows = sizes.iter().map(|(range, size)| statistics(*range, *size, rate(range.0)));
+        shown.insert("statistics", Value::Array(rows.collect()));
+        let headers = std::mem::take(&mut response.headers);
+        response = response::json(response.status, &Value::Object(shown));
+        for (name, value) in &headers {
+            response.headers.insert(name, value.clone());
+        }
+    }
+    if !call.headers.wants_quota {
+        return Ok(response);
+    }
+    let kilobytes = kilobytes(sizes.iter().map(|(_, size)| size.bytes).sum());
     let resource = Arc::new(found.clone());
     let opened = Opened { database: Arc::from(""), resource, collection };
     let items = query::count(front, call, &opened).await?;
-    Ok(response
-        .with(
-            "x-ms-resource-quota",
-            "documentSize=10240;documentsSize=10485760;documentsCount=-1;collectionSize=10485760;",
-        )
-        .with("x-ms-resource-usage", format!("documentSize=0;documentsCount={items};")))
+    let usage = format!(
+        "documentSize=0;documentsSize={kilobytes};documentsCount={items};collectionSize={kilobytes};"
+    );
+    let quota =
+        "documentSize=10240;documentsSize=10485760;documentsCount=-1;collectionSize=10485760;";
+    Ok(response.with("x-ms-resource-quota", quota).with("x-ms-resource-usage", usage))
+}
+
+fn kilobytes(bytes: u64) -> i64 {
+    i64::try_from(bytes.div_ceil(1_024)).unwrap_or(i64::MAX)
+}
+
+/// What a range has, as the service tells it, and beside that the request units per second that it was asked for of late.
+fn statistics(range: PartitionId, size: Size, units_per_second: f64) -> Value {
+    let mut shown = Object::new();
+    shown.insert("id", range.0.to_string().into());
+    shown.insert("sizeInKB", kilobytes(size.bytes).into());
+    shown.insert("documentCount", i64::try_from(size.items).unwrap_or(i64::MAX).into());
+    // No keys are sampled.
+    shown.insert("sampledDistinctPartitionKeyCount", 0.into());
+    shown.insert("partitionKeys", Value::Array(Vec::new()));
+    shown.insert("unitsPerSecond", Value::number(units_per_second).unwrap_or(Value::Null));
+    Value::Object(shown)
 }

@@ -76,6 +76,8 @@ pub(crate) mod substatus {
     pub(crate) const KEY_MISMATCH: u32 = 1001;
     /// 400: the client means a container of the same name that is gone.
     pub(crate) const OTHER_CONTAINER: u32 = 1024;
+    /// 403: the partition key has as much as it may have.
+    pub(crate) const KEY_FULL: u32 = 1014;
     /// 404: nothing here is as new as what the client has seen.
     pub(crate) const NOT_THAT_FAR: u32 = 1002;
     /// 404: what the item would be in does not exist.

@@ -94,13 +94,13 @@ pub(crate) async fn list(
     let page = front.documents.items(&opened.collection, &asked).await.map_err(from_core)?;
     let units = charge::feed(page.documents.len(), page.work.bytes_read as usize);
     budget.take(units);
-    let mut body = Vec::with_capacity(page.work.bytes_read as usize + 1024);
+    let mut body = String::with_capacity(page.work.bytes_read as usize + 1024);
     begin(&mut body, &opened);
     for (n, document) in page.documents.iter().enumerate() {
         if n > 0 {
-            body.push(b',');
+            body.push(',');
         }
-        body.extend_from_slice(document.json().map_err(from_core)?.as_bytes());
+        document.write_json(&mut body).map_err(from_core)?;
     }
     end(&mut body, page.documents.len());
     let seen = seen(front, &opened, part.range).await?;
@@ -114,13 +114,13 @@ pub(crate) async fn list(
 }
 
 /// Begins the body of a feed of items.
-pub(crate) fn begin(body: &mut Vec<u8>, opened: &Opened) {
+pub(crate) fn begin(body: &mut String, opened: &Opened) {
     let rid = &opened.resource.rid;
-    body.extend_from_slice(format!("{{\"_rid\":\"{rid}\",\"Documents\":[").as_bytes());
+    body.push_str(&format!("{{\"_rid\":\"{rid}\",\"Documents\":["));
 }
 
-pub(crate) fn end(body: &mut Vec<u8>, count: usize) {
-    body.extend_from_slice(format!("],\"_count\":{count}}}").as_bytes());
+pub(crate) fn end(body: &mut String, count: usize) {
+    body.push_str(&format!("],\"_count\":{count}}}"));
 }
 
 /// How far the range of an answer is, or the first one if it has several.

@@ -2,6 +2,7 @@
 //! the tests below on the seeds.
 
 use lazuli_http::uri::percent_encode;
+use lazuli_shapes::document::{FeedPosition, PatchPath, Rid};
 use lazuli_value::Value;
 
 use crate::access::Authorization;
@@ -59,6 +60,30 @@ pub fn document_patch(data: &[u8]) {
     }
 }
 
+/// A position in the change feed that is read is written as the same position.
+pub fn document_position(data: &[u8]) {
+    if let Ok(position) = FeedPosition::decode(data) {
+        assert_eq!(FeedPosition::decode(&position.encode()).ok(), Some(position));
+    }
+}
+
+/// A resource id that is read is written as the same id, and names what it is in.
+pub fn document_rid(data: &[u8]) {
+    let text = &*String::from_utf8_lossy(data);
+    let Some(rid) = Rid::parse(text) else { return };
+    assert_eq!(Rid::parse(&rid.to_string()).as_ref(), Some(&rid));
+    assert!(rid.bytes().starts_with(rid.database().bytes()));
+    if let Some(collection) = rid.collection() {
+        assert!(rid.bytes().starts_with(collection.bytes()));
+    }
+}
+
+/// The path of a patch begins with a slash and has something behind it.
+pub fn document_patch_path(data: &[u8]) {
+    let text = &*String::from_utf8_lossy(data);
+    assert_eq!(PatchPath::parse(text).is_ok(), text.len() > 1 && text.starts_with('/'));
+}
+
 #[cfg(test)]
 mod tests {
     use lazuli_http::mutate::corpus;
@@ -102,6 +127,24 @@ mod tests {
         let words =
             ["type=", "master", "resource", "aad", "&", "ver=", "1.0", "sig=", ";", "a", "="];
         corpus("document_authorization", &words, ROUNDS, super::document_authorization);
+    }
+
+    #[test]
+    fn positions_are_read_or_refused() {
+        let words = ["\u{1}", "\u{2}", "\0", "\0\0\0\u{1}", "\u{8}", "\u{10}", "abcdefgh"];
+        corpus("document_position", &words, ROUNDS, super::document_position);
+    }
+
+    #[test]
+    fn resource_ids_are_read_or_refused() {
+        let words = ["AAAA", "AAAAAA==", "A", "=", "==", "-", "+", "/", "zzzz", "AQAAAIAAAAA="];
+        corpus("document_rid", &words, ROUNDS, super::document_rid);
+    }
+
+    #[test]
+    fn paths_of_patches_are_read_or_refused() {
+        let words = ["/", "a", "0", "-", "~0", "~1", "~", "я", "//"];
+        corpus("document_patch_path", &words, ROUNDS, super::document_patch_path);
     }
 
     #[test]

@@ -2,12 +2,12 @@
 
 use lazuli_shapes::document::ResourceKind;
 
-use crate::Front;
 use crate::access::{Grant, Mode, Sender};
 use crate::address::{Address, ContainerChild, ContainerName, DatabaseChild, Feed, Target};
 use crate::error::{Fault, Result};
 use crate::headers::{Headers, parse_key};
 use crate::request::Operation;
+use crate::{Front, permissions};
 
 /// A place as its ids from the account down: those of resources, and the names of items.
 type Trail = Vec<String>;
@@ -21,6 +21,7 @@ pub(crate) async fn check(
     headers: &Headers,
 ) -> Result<()> {
     let Some(grant) = &sender.grant else { return Ok(()) };
+    permissions::check_token(front, &sender.account, grant).await?;
     // Clients read the account with whatever token they have.
     if matches!(operation, Operation::ReadAccount | Operation::ReadCertificate) {
         return Ok(());

@@ -5,10 +5,11 @@
 
 use lazuli_http::HeaderMap;
 use lazuli_http::date::parse_rfc1123;
+use lazuli_http::uri::percent_decode;
 use lazuli_value::Value;
 
 use crate::error::{Fault, Result};
-use crate::limits::{KEY_HEADER_BYTES_MAX, KEY_PATHS_MAX, TOKEN_SECONDS};
+use crate::limits::{HOLD_SECONDS, KEY_HEADER_BYTES_MAX, KEY_PATHS_MAX, TOKEN_SECONDS};
 
 /// The partition key of a request: one value per path of the container's definition, fewer for a prefix. An empty object in
 /// it is an undefined value. Without any value it is the key of items that have none.
@@ -45,10 +46,15 @@ pub(crate) struct Headers {
     /// Leaves the item out of the response of a write.
     pub(crate) is_minimal: bool,
     pub(crate) wants_quota: bool,
+    pub(crate) wants_statistics: bool,
     pub(crate) wants_metrics: bool,
     pub(crate) wants_index_metrics: bool,
     pub(crate) logs_scripts: bool,
     pub(crate) token_seconds: Option<u32>,
+    /// Ours: say what a change of throughput would do to the ranges, and change nothing.
+    pub(crate) is_preview: bool,
+    /// Ours: what to do on the way from one container to another.
+    pub(crate) switch: Option<Switch>,
     /// What the client can do with a query plan.
     pub(crate) query_features: String,
 }
@@ -78,6 +84,17 @@ pub(crate) enum Changes {
 pub(crate) enum Throughput {
     Manual(u32),
     Autoscale(u32),
+}
+
+/// A step of putting one container in the place of another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Switch {
+    /// Refuse writes for so many seconds.
+    Hold(u32),
+    /// Take writes again.
+    Open,
+    /// Exchange names with the container of this name.
+    Exchange(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,13 +135,32 @@ impl Headers {
             indexing: from.may("x-ms-indexing-directive", indexing)?,
             is_minimal: from.text("prefer").is_some_and(|text| text.contains("return=minimal")),
             wants_quota: from.is("x-ms-documentdb-populatequotainfo")?,
+            wants_statistics: from.is("x-ms-documentdb-populatepartitionstatistics")?,
             wants_metrics: from.is("x-ms-documentdb-populatequerymetrics")?,
             wants_index_metrics: from.is("x-ms-cosmos-populateindexmetrics")?
                 || from.is("x-ms-cosmos-populateindexmetrics-v2")?,
             logs_scripts: from.is("x-ms-documentdb-script-enable-logging")?,
             token_seconds: from.may("x-ms-documentdb-expiry-seconds", token_seconds)?,
+            is_preview: from.is("x-lazuli-preview")?,
+            switch: from.may("x-lazuli-switch", switch)?,
             query_features: from.owned("x-ms-cosmos-supported-query-features").unwrap_or_default(),
         })
+    }
+}
+
+/// `hold SECONDS`, `open`, or `exchange NAME` with the name escaped as in a path.
+fn switch(text: &str) -> Option<Switch> {
+    let (verb, rest) = text.split_once(' ').unwrap_or((text, ""));
+    match (verb, rest) {
+        ("open", "") => Some(Switch::Open),
+        ("hold", seconds) => {
+            let seconds = seconds.parse().ok()?;
+            HOLD_SECONDS.contains(&seconds).then_some(Switch::Hold(seconds))
+        }
+        ("exchange", name) if !name.is_empty() => {
+            Some(Switch::Exchange(percent_decode(name).ok()?.into_owned()))
+        }
+        _ => None,
     }
 }
 

@@ -28,8 +28,8 @@ pub(crate) fn from_core(error: Error) -> Fault {
             Fault::new(Status::Conflict, "Unique index constraint violation.")
         }
         Some(DocumentReason::ShardletFull) => {
-            let message = "Partition key reached maximum size of 20 GB. Learn more about partition key limits.";
-            Fault::forbidden(message).substatus(1014)
+            let message = format!("Partition key reached maximum size: {}.", error.message());
+            Fault::forbidden(message).substatus(substatus::KEY_FULL)
         }
         Some(DocumentReason::PatchCondition) => {
             Fault::precondition().substatus(substatus::PATCH_CONDITION)

@@ -151,6 +151,9 @@ impl Api for Front {
                 Box::pin(resources::run(self, call, verb, &place, request)).await
             }
             Operation::ReadRanges(container) => ranges::read(self, call, &container).await,
+            Operation::SwitchContainer(container) => {
+                containers::switch(self, call, &container).await
+            }
             Operation::ListItems(container) => feed::list(self, call, &container).await,
             Operation::ReadItem { container, id } => items::read(self, call, &container, &id).await,
             Operation::DeleteItem { container, id } => {

@@ -75,6 +75,8 @@ pub(crate) const AUTOSCALE_STEP: u32 = 1_000;
 pub(crate) const THROUGHPUT_MAX: u32 = 1_000_000;
 /// How far the clock of a client may be from ours.
 pub(crate) const CLOCK_SKEW_MAX: Duration = Duration::from_secs(15 * 60);
+/// For how long writes to a container can be held back.
+pub(crate) const HOLD_SECONDS: std::ops::RangeInclusive<u32> = 1..=300;
 /// How long resource tokens last.
 pub(crate) const TOKEN_SECONDS_DEFAULT: u32 = 3_600;
 pub(crate) const TOKEN_SECONDS: std::ops::RangeInclusive<u32> = 600..=86_400;

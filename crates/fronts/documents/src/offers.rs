@@ -55,6 +55,13 @@ impl Throughput {
         u16::try_from(self.units().div_ceil(each.max(1))).unwrap_or(u16::MAX).max(1)
     }
 
+    /// How many ranges a container of so many is split into for this throughput; none if they can give it.
+    pub(crate) fn more_ranges(self, ranges: usize, limits: &Limits) -> Option<u32> {
+        let most = limits.physical_partition_units_max as usize * ranges;
+        let pieces = self.units().div_ceil(limits.initial_partition_units.max(1));
+        (self.units() as usize > most).then_some(pieces)
+    }
+
     fn content(self, minimum: u32) -> Object {
         let mut content = Object::new();
         match self {
@@ -123,6 +130,22 @@ pub(crate) async fn find(front: &Front, call: &Call, rid: &str) -> Result<Option
     Ok(offers.into_iter().find(|offer| resource_id(offer) == Some(rid)))
 }
 
+/// Adds to offers as clients see them whether the ranges for their throughput are still being made.
+pub(crate) async fn add_pending(front: &Front, call: &Call, rows: &mut [Value]) -> Result<()> {
+    let pending = front.documents.pending_ranges(&call.sender.account).await?;
+    for row in rows {
+        let Value::Object(offer) = row else { continue };
+        let is_pending = match offer.get("offerResourceId") {
+            Some(Value::String(rid)) => pending.iter().any(|one| one == rid),
+            _ => false,
+        };
+        if let Some(Value::Object(content)) = offer.get_mut("content") {
+            content.insert("isOfferReplacePending", is_pending.into());
+        }
+    }
+    Ok(())
+}
+
 fn resource_id(offer: &Resource) -> Option<&str> {
     match &offer.body {
         Value::Object(body) => match body.get("offerResourceId") {
@@ -169,6 +192,13 @@ pub(crate) async fn replace(
     }
     kept.insert("content", Value::Object(wanted.content(highest)));
     let account = &call.sender.account;
+    if call.headers.is_preview {
+        let ranges = front.ranges_with(account, resource_id(found).unwrap_or_default(), wanted);
+        let (now, then) = ranges.await?;
+        kept.insert("rangesNow", now.into());
+        kept.insert("rangesThen", then.into());
+        return Ok(Resource { body: Value::Object(kept), ..found.clone() });
+    }
     let kept = Value::Object(kept);
     let replaced = front.documents.replace_resource(account, &found.rid, kept, version).await?;
     front.throughput_changed(account, resource_id(found).unwrap_or_default(), wanted).await?;
@@ -211,6 +241,16 @@ mod tests {
         assert_eq!(ranges(Throughput::Manual(30_000)), 5);
         assert_eq!(ranges(Throughput::Autoscale(10_000)), 1);
         assert_eq!(ranges(Throughput::Autoscale(11_000)), 2);
+    }
+
+    #[test]
+    fn more_than_its_ranges_can_give_splits_a_container() {
+        let limits = Limits::default();
+        let more = |units, ranges| Throughput::Manual(units).more_ranges(ranges, &limits);
+        assert_eq!(more(10_000, 1), None);
+        assert_eq!(more(10_100, 1), Some(2));
+        assert_eq!(more(30_000, 1), Some(5));
+        assert_eq!(more(30_000, 3), None);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Permissions of users: what a resource token grants, and the token itself, made anew whenever a permission is shown.
 
+use lazuli_engine::Kind;
+use lazuli_shapes::document::Rid;
 use lazuli_value::{Object, Value};
 
 use crate::access::{self, Grant, Mode};
@@ -28,7 +30,7 @@ pub(crate) fn checked(mut body: Object) -> Result<Object> {
 }
 
 /// What a stored permission grants.
-fn grant(body: &Object) -> Option<Grant> {
+fn grant(body: &Object, rid: &Rid) -> Option<Grant> {
     let text = |name: &str| match body.get(name) {
         Some(Value::String(text)) => Some(text.as_str()),
         _ => None,
@@ -38,14 +40,29 @@ fn grant(body: &Object) -> Option<Grant> {
         _ => None,
     };
     let resource = text("resource")?.trim_matches('/').to_owned();
-    Some(Grant { resource, mode: Mode::parse(text("permissionMode")?)?, key })
+    let permission = rid.to_string();
+    Some(Grant { resource, mode: Mode::parse(text("permissionMode")?)?, key, permission })
+}
+
+/// Refuses a token whose permission was deleted, or says something else by now.
+pub(crate) async fn check_token(front: &Front, account: &str, granted: &Grant) -> Result<()> {
+    let ended = || Fault::forbidden("The permission of the authorization token has ended.");
+    let rid = Rid::parse(&granted.permission).ok_or_else(ended)?;
+    let found = match front.documents.resource_by_rid(account, &rid).await {
+        Err(error) if error.kind() == Kind::NotFound => return Err(ended()),
+        found => found?,
+    };
+    match &found.body {
+        Value::Object(body) if grant(body, &rid).as_ref() == Some(granted) => Ok(()),
+        _ => Err(ended()),
+    }
 }
 
 /// Adds the token to a permission that is shown. Only the owner of a key sees permissions, so there is nobody to hide it
 /// from.
-pub(crate) fn add_token(front: &Front, call: &Call, shown: &mut Object) {
+pub(crate) fn add_token(front: &Front, call: &Call, rid: &Rid, shown: &mut Object) {
     let account = &call.sender.account;
-    let (Some(grant), Some(keys)) = (grant(shown), front.parts.accounts.get(account)) else {
+    let (Some(grant), Some(keys)) = (grant(shown, rid), front.parts.accounts.get(account)) else {
         return;
     };
     let seconds = u64::from(call.headers.token_seconds.unwrap_or(TOKEN_SECONDS_DEFAULT));

@@ -18,6 +18,8 @@ pub(crate) enum Operation {
         id: Option<String>,
     },
     ReadRanges(ContainerName),
+    /// An operation of ours: the service has none that puts one container in the place of another.
+    SwitchContainer(ContainerName),
     ExecuteProcedure {
         container: ContainerName,
         id: String,
@@ -164,6 +166,12 @@ impl Operation {
                 "POST",
                 Address::One(Feed::InContainer(container, ContainerChild::Procedures), id),
             ) => Ok(Self::ExecuteProcedure { container, id }),
+            (
+                "POST",
+                Address::One(Feed::InDatabase(database, DatabaseChild::Containers), container),
+            ) if headers.switch.is_some() => {
+                Ok(Self::SwitchContainer(ContainerName { database, container }))
+            }
             (method, Address::Feed(feed)) => on_resources(method, feed, None, headers),
             (method, Address::One(feed, id)) => on_resources(method, feed, Some(id), headers),
             _ => Err(not_allowed()),
@@ -177,6 +185,7 @@ impl Operation {
             // Others are refused by the parser.
             Self::Resource { verb, kind, .. } => resource_name(*verb, *kind).unwrap_or("Resource"),
             Self::ReadRanges(_) => "ReadPartitionKeyRanges",
+            Self::SwitchContainer(_) => "SwitchContainer",
             Self::ExecuteProcedure { .. } => "ExecuteStoredProcedure",
             Self::CreateItem(_) => "CreateItem",
             Self::UpsertItem(_) => "UpsertItem",
@@ -206,6 +215,7 @@ impl Operation {
             | Self::ReadChanges(_)
             | Self::ReadItem { .. } => true,
             Self::ExecuteProcedure { .. }
+            | Self::SwitchContainer(_)
             | Self::CreateItem(_)
             | Self::UpsertItem(_)
             | Self::RunBatch(_)
@@ -382,7 +392,7 @@ mod tests {
         }
         let resources = RESOURCE_OPERATIONS.iter().map(|(_, _, name)| *name);
         assert!(resources.clone().all(|name| listed.contains(name)));
-        assert_eq!(listed.len(), resources.count() + 16);
+        assert_eq!(listed.len(), resources.count() + 17);
     }
 
     fn leak(text: &str) -> &'static str {

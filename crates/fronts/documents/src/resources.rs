@@ -45,8 +45,7 @@ pub(crate) async fn run(
         Verb::Query => {
             let body = front.body(request).await?;
             let all = all(front, call, kind, parent.as_ref()).await?;
-            let rows = all.iter().map(|one| show(front, call, place.kind, one));
-            let rows: Vec<Value> = rows.map(Value::Object).collect();
+            let rows = shown(front, call, place.kind, &all).await?;
             let owner = parent.as_ref().map(|parent| parent.rid.to_string()).unwrap_or_default();
             query::over_values(call, place.kind.plural(), &owner, rows, &Value::Object(body))
         }
@@ -58,10 +57,10 @@ pub(crate) async fn run(
                     METADATA_READ,
                 ));
             }
-            let response = answer(front, call, place.kind, StatusCode::OK, &found);
+            let response = answer(front, call, place.kind, StatusCode::OK, &found).await?;
             let response = response::charged(response, METADATA_READ);
             match place.kind {
-                Kind::Container => containers::with_quota(front, call, &found, response).await,
+                Kind::Container => containers::with_figures(front, call, &found, response).await,
                 _ => Ok(response),
             }
         }
@@ -160,7 +159,7 @@ async fn create(
             made
         }
     };
-    let response = answer(front, call, kind, StatusCode::CREATED, &made);
+    let response = answer(front, call, kind, StatusCode::CREATED, &made).await?;
     Ok(response::charged(response, METADATA_WRITE))
 }
 
@@ -218,7 +217,7 @@ async fn replace(
             front.documents.replace_resource(account, &found.rid, body, version).await?
         }
     };
-    let response = answer(front, call, kind, StatusCode::OK, &replaced);
+    let response = answer(front, call, kind, StatusCode::OK, &replaced).await?;
     Ok(response::charged(response, METADATA_WRITE))
 }
 
@@ -252,8 +251,7 @@ async fn list(
     let rid = parent.map(|parent| &parent.rid);
     let account = &call.sender.account;
     let page = front.documents.resources(account, resource, rid, after.as_deref(), most).await?;
-    let rows: Vec<Value> =
-        page.resources.iter().map(|one| Value::Object(show(front, call, kind, one))).collect();
+    let rows = shown(front, call, kind, &page.resources).await?;
     let count = rows.len();
     let owner = rid.map(Rid::to_string).unwrap_or_default();
     let body = feed(&owner, kind.plural(), rows);
@@ -299,19 +297,35 @@ pub(crate) fn feed(owner: &str, plural: &str, rows: Vec<Value>) -> Value {
     Value::Object(body)
 }
 
-fn answer(
+async fn answer(
     front: &Front,
     call: &Call,
     kind: Kind,
     status: StatusCode,
     resource: &Resource,
-) -> Response {
-    let body = Value::Object(show(front, call, kind, resource));
-    response::json(status, &body).with("etag", etag(resource.version))
+) -> Result<Response> {
+    let rows = shown(front, call, kind, std::slice::from_ref(resource)).await?;
+    let body = rows.into_iter().next().unwrap_or(Value::Null);
+    Ok(response::json(status, &body).with("etag", etag(resource.version)))
+}
+
+/// Resources as clients see them.
+async fn shown(
+    front: &Front,
+    call: &Call,
+    kind: Kind,
+    resources: &[Resource],
+) -> Result<Vec<Value>> {
+    let rows = resources.iter().map(|one| Value::Object(show(front, call, kind, one)));
+    let mut rows: Vec<Value> = rows.collect();
+    if kind == Kind::Offer {
+        offers::add_pending(front, call, &mut rows).await?;
+    }
+    Ok(rows)
 }
 
 /// A resource as clients see it.
-pub(crate) fn show(front: &Front, call: &Call, kind: Kind, resource: &Resource) -> Object {
+fn show(front: &Front, call: &Call, kind: Kind, resource: &Resource) -> Object {
     let mut shown = match &resource.body {
         Value::Object(body) => body.clone(),
         _ => Object::new(),
@@ -332,7 +346,7 @@ pub(crate) fn show(front: &Front, call: &Call, kind: Kind, resource: &Resource) 
         ],
         Kind::User => &[("_permissions", "permissions/")],
         Kind::Permission => {
-            permissions::add_token(front, call, &mut shown);
+            permissions::add_token(front, call, &resource.rid, &mut shown);
             &[]
         }
         _ => &[],

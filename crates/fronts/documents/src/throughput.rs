@@ -3,10 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
-use lazuli_shapes::document::{
-    Collection, DocumentReason, KeyKind, PartitionKey, Range, Resource, Rid, Scope,
-};
+use lazuli_shapes::document::{PartitionKey, Range, Resource, Rid, Scope};
 
 use crate::budget::{Account, Budgets};
 use crate::containers::Opened;
@@ -169,6 +166,8 @@ impl Front {
     ) -> Result<Account> {
         let rate = self.rate(call, opened).await?;
         let share = f64::from(rate.units) / ranges.max(1) as f64;
+        // A range gives no more, also while the split that a new throughput has asked for is pending.
+        let share = share.min(f64::from(self.parts.limits.physical_partition_units_max));
         let range = if rate.owner == opened.resource.rid.to_string() { range } else { 0 };
         self.remembered.budgets.admit((rate.owner, range), share, call.received_ms)
     }
@@ -184,7 +183,24 @@ impl Front {
         Ok(())
     }
 
-    /// Does what a new throughput asks for: more than its ranges can give splits them.
+    /// How many ranges a container has, and how many it would have with a throughput.
+    pub(crate) async fn ranges_with(
+        &self,
+        account: &str,
+        rid: &str,
+        throughput: Throughput,
+    ) -> Result<(i64, i64)> {
+        let Some(rid) = Rid::parse(rid).filter(|rid| rid.collection().as_ref() == Some(rid)) else {
+            // That of a database splits nothing.
+            return Ok((0, 0));
+        };
+        let collection = self.documents.open_rid(account, &rid).await?;
+        let now = self.documents.ranges(&collection).await?.len();
+        let then = throughput.more_ranges(now, &self.parts.limits);
+        Ok((now as i64, then.map_or(now as i64, i64::from)))
+    }
+
+    /// Does what a new throughput asks for: more than its ranges can give has them split in the background.
     pub(crate) async fn throughput_changed(
         &self,
         account: &str,
@@ -196,74 +212,11 @@ impl Front {
         if rid.collection().as_ref() != Some(&rid) {
             return Ok(());
         }
-        let limits = &self.parts.limits;
         let collection = self.documents.open_rid(account, &rid).await?;
         let ranges = self.documents.ranges(&collection).await?.len();
-        let most = limits.physical_partition_units_max as usize * ranges;
-        if throughput.units() as usize > most {
-            let pieces = throughput.units().div_ceil(limits.initial_partition_units.max(1));
-            self.divide(&collection, pieces as usize).await?;
+        if let Some(wanted) = throughput.more_ranges(ranges, &self.parts.limits) {
+            self.documents.want_ranges(&collection, wanted).await?;
         }
         Ok(())
-    }
-
-    /// Halves the widest range until there are enough. A range that another request has split meanwhile is looked at again.
-    async fn divide(&self, collection: &Collection, pieces: usize) -> Result<()> {
-        // Each round splits one range, or finds that somebody else did.
-        for _ in 0..2 * pieces {
-            let ranges = self.documents.ranges(collection).await?;
-            let widest = ranges.iter().max_by_key(|range| width(range));
-            let Some(widest) = widest.filter(|_| ranges.len() < pieces) else { return Ok(()) };
-            let at = match collection.definition().key_kind {
-                // Effective keys of the first version are no even numbers: they are cut where the items are.
-                KeyKind::V1 => None,
-                KeyKind::V2 | KeyKind::Multi => Some(middle(widest)),
-            };
-            match self.documents.split(collection, widest.id, at).await {
-                Err(error) if error.is(DocumentReason::RangeGone) || error.is_moved() => {}
-                done => done?,
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The bounds of a range as numbers. Hashes have two bits less than their bytes.
-fn bounds(range: &Range) -> (u128, u128) {
-    let number = |bytes: &[u8]| {
-        let mut first = [0; 16];
-        let length = bytes.len().min(16);
-        first[..length].copy_from_slice(&bytes[..length]);
-        u128::from_be_bytes(first)
-    };
-    (number(&range.min), range.max.as_ref().map_or(1 << 126, |max| number(max)))
-}
-
-fn width(range: &Range) -> u128 {
-    let (min, max) = bounds(range);
-    max.saturating_sub(min)
-}
-
-fn middle(range: &Range) -> Bytes {
-    let (min, max) = bounds(range);
-    Bytes::copy_from_slice(&(min + max.saturating_sub(min) / 2).to_be_bytes())
-}
-
-#[cfg(test)]
-mod tests {
-    use lazuli_engine::PartitionId;
-
-    use super::*;
-
-    #[test]
-    fn ranges_are_halved_in_the_space_of_hashes() {
-        let all = Range { id: PartitionId(1), min: Bytes::new(), max: None, parents: Vec::new() };
-        let half = middle(&all);
-        assert_eq!(half[..2], [0x20, 0]);
-        let low = Range { max: Some(half.clone()), ..all.clone() };
-        assert_eq!(middle(&low)[0], 0x10);
-        let high = Range { min: half, ..all };
-        assert_eq!(middle(&high)[0], 0x30);
-        assert_eq!(width(&low), width(&high));
     }
 }

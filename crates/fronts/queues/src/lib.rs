@@ -17,6 +17,7 @@ mod response;
 mod throttle;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use lazuli_azure::Operation as _;
@@ -40,8 +41,13 @@ use throttle::Throttle;
 
 /// The handler of the Queue service.
 pub fn handler(queues: Queues, accounts: Arc<Accounts>, tokens: Tokens, limits: Limits) -> Handler {
-    let throttle = Throttle::new(limits.messages_per_second_max);
-    serve_api(Storage(Front { queues, base: Base::new(accounts, tokens), limits, throttle }))
+    let front = |queues| Front {
+        queues,
+        base: Base::new(accounts.clone(), tokens),
+        throttle: Throttle::new(limits.messages_per_second_max),
+        limits: limits.clone(),
+    };
+    serve_api(Storage::new(front(queues.clone()), front(queues.allowing_stale())))
 }
 
 struct Front {
@@ -64,6 +70,10 @@ impl StorageService for Front {
     type Grant = ServiceGrant;
     type Own = ();
     type Properties = Properties;
+
+    fn staleness(&self) -> Duration {
+        self.queues.engine().staleness()
+    }
 
     fn base(&self) -> &Base<Properties> {
         &self.base
@@ -115,7 +125,7 @@ impl StorageService for Front {
             Operation::ListQueues(query) => queues::list(self, call, query).await,
             Operation::GetServiceProperties => service::get_properties(self, call).await,
             Operation::SetServiceProperties => service::set_properties(self, call, &body).await,
-            Operation::GetServiceStats => service::stats::<Self>(call),
+            Operation::GetServiceStats => service::stats(self, call),
             Operation::GetUserDelegationKey => service::user_delegation_key(self, call, &body),
             Operation::Preflight => service::preflight(self, call, &request.headers).await,
             Operation::CreateQueue { queue, metadata } => {

@@ -23,6 +23,7 @@ mod token;
 mod transaction;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use lazuli_azure::acl::StoredPolicy;
@@ -56,7 +57,12 @@ pub fn handler(
     tokens: Tokens,
     limits: Limits,
 ) -> Handler {
-    serve_api(Storage(Front { records, base: Base::new(accounts, tokens), limits }))
+    let front = |records| Front {
+        records,
+        base: Base::new(accounts.clone(), tokens),
+        limits: limits.clone(),
+    };
+    serve_api(Storage::new(front(records.clone()), front(records.allowing_stale())))
 }
 
 struct Front {
@@ -84,6 +90,10 @@ impl StorageService for Front {
     type Grant = TableGrant;
     type Own = Own;
     type Properties = Properties;
+
+    fn staleness(&self) -> Duration {
+        self.records.staleness()
+    }
 
     fn base(&self) -> &Base<Properties> {
         &self.base
@@ -154,7 +164,7 @@ impl StorageService for Front {
             Operation::SetTableAcl { table } => tables::set_acl(self, call, &table, &body).await,
             Operation::GetServiceProperties => service::get_properties(self, call).await,
             Operation::SetServiceProperties => service::set_properties(self, call, &body).await,
-            Operation::GetServiceStats => service::stats::<Self>(call),
+            Operation::GetServiceStats => service::stats(self, call),
             Operation::Preflight => service::preflight(self, call, &request.headers).await,
         }
     }

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use bytes::Bytes;
-use lazuli_engine::{Component, Engine, KeyRange, Kind, PageLimit};
+use lazuli_engine::{Component, Engine, KeyRange, Kind, MoveOptions, PageLimit};
 use lazuli_shapes::document::{
     Body, Collection, DefinitionChange, Documents, FeedMode, FeedPosition, FeedStart,
     IndexingPolicy, ItemFeed, KeyKind, NewCollection, NewDefinition, Operation, PartitionKey, Path,
@@ -19,7 +20,7 @@ use lazuli_shapes::query_language::{Parameters, Query};
 use lazuli_shapes::value::{Object, Value, View};
 use lazuli_store::{Error, Result as StoreResult};
 
-use super::{Built, Client, Workload};
+use super::{Built, Client, Workload, map_changes};
 use crate::answer::Answer;
 use crate::client::Asked;
 use crate::cluster::{Cluster, Table};
@@ -34,6 +35,13 @@ const REQUESTS_PER_ROUND: u64 = 3;
 /// Changes that a reader takes at once.
 const FEED_MOST: usize = 5;
 const READERS: usize = 4;
+/// How often indexes are tended before one that is not complete counts as forgotten, and the rest in between: processes
+/// that were killed hold the lease of this work for some heartbeats more.
+const TENDS_MAX: usize = 200;
+const TEND_REST: Duration = Duration::from_millis(500);
+/// How often a change of the policy is asked for where partitions are on their way most of the time, and the rest in between.
+const CHANGE_TRIES: usize = 30;
+const CHANGE_REST: Duration = Duration::from_millis(3);
 
 /// How far a reader has come, and the last change of each item that it has seen.
 #[derive(Default)]
@@ -44,9 +52,19 @@ struct Reader {
 
 pub struct DocumentItems {
     rid: Rid,
-    /// Whether the first client changes the indexing policy now and then.
-    changes_policy: bool,
+    table: Table,
+    changes: Changes,
     readers: Vec<Mutex<Reader>>,
+}
+
+/// What clients change about the container besides its items, now and then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Changes {
+    Nothing,
+    /// The first client changes the indexing policy.
+    Policy,
+    /// And the second one sends all partitions to other shards at once.
+    PolicyAndPlaces,
 }
 
 /// The same, with changes of the indexing policy.
@@ -54,7 +72,16 @@ pub struct DocumentPolicies;
 
 impl DocumentPolicies {
     pub async fn setup(cluster: &Cluster) -> Built {
-        DocumentItems::set_up(cluster, true).await
+        DocumentItems::set_up(cluster, Changes::Policy).await
+    }
+}
+
+/// The same, with all partitions on their way at once.
+pub struct DocumentCrossings;
+
+impl DocumentCrossings {
+    pub async fn setup(cluster: &Cluster) -> Built {
+        DocumentItems::set_up(cluster, Changes::PolicyAndPlaces).await
     }
 }
 
@@ -116,21 +143,22 @@ async fn create(engine: Arc<Engine>) -> StoreResult<(Rid, String, lazuli_engine:
 
 impl DocumentItems {
     pub async fn setup(cluster: &Cluster) -> Built {
-        Self::set_up(cluster, false).await
+        Self::set_up(cluster, Changes::Nothing).await
     }
 
-    async fn set_up(cluster: &Cluster, changes_policy: bool) -> Built {
+    async fn set_up(cluster: &Cluster, changes: Changes) -> Built {
         let client = Client::outside(cluster);
         let (rid, name, id) = client.ask_surely("create a container", || create).await?;
-        cluster.adopt(Table {
+        let table = Table {
             name: Box::leak(name.into_boxed_str()),
             id,
             kind: KeyKind::V2.map(),
             schema: lazuli_engine::KeySchema::one(lazuli_engine::KeyType::Bytes),
             shardlets: 0..0,
-        });
+        };
+        cluster.adopt(table.clone());
         let readers = (0..READERS).map(|_| Mutex::default()).collect();
-        Ok(Arc::new(Self { rid, changes_policy, readers }))
+        Ok(Arc::new(Self { rid, table, changes, readers }))
     }
 
     fn reader(&self, at: usize) -> MutexGuard<'_, Reader> {
@@ -198,14 +226,55 @@ impl DocumentItems {
             let change = DefinitionChange { indexing: Some(indexing), ..Default::default() };
             documents.change_definition(&c, &change).await.map(drop)
         };
-        ask(client, &self.rid, "change the policy", change).await?;
+        // While a partition is on its way, a change of the policy is refused.
+        let tries = if self.changes == Changes::PolicyAndPlaces { CHANGE_TRIES } else { 1 };
+        for _ in 0..tries {
+            let changed = ask(client, &self.rid, "change the policy", change).await?;
+            if tries == 1 || changed.done().is_some() {
+                break;
+            }
+            client.cluster.world.sleep(CHANGE_REST).await;
+        }
         self.tend(client).await
+    }
+
+    /// Begins to move every partition to some shard.
+    async fn scatter(&self, client: &Client) -> Found {
+        let shards = map_changes::shards(client).await?;
+        for entry in map_changes::entries(client, &self.table).await? {
+            let (id, target) = (entry.partition.id, *client.random.pick(&shards));
+            let options = MoveOptions::default();
+            let begin = move |engine: Arc<Engine>| async move {
+                engine.move_partition(id, target, options).await
+            };
+            client.ask("scatter", begin).await?;
+        }
+        Ok(())
     }
 
     async fn tend(&self, client: &Client) -> Found {
         let tend = |documents: Documents, _: Collection| async move { documents.tend().await };
         ask(client, &self.rid, "build indexes", tend).await?;
         Ok(())
+    }
+
+    /// All that was begun comes to its end: the index of the last policy is complete, and former ones are gone.
+    async fn finish_indexes(&self, client: &Client) -> Found {
+        for _ in 0..TENDS_MAX {
+            let tend = |documents: Documents, c: Collection| async move {
+                documents.tend().await?;
+                // What this process knows may be old.
+                documents.engine().router().refresh(c.container().id, None).await?;
+                let collection = documents.open_rid(ACCOUNT, c.rid()).await?;
+                let definition = collection.definition();
+                Ok(definition.building().is_none() && definition.waste.is_empty())
+            };
+            if ask(client, &self.rid, "finish indexes", tend).await?.done() == Some(true) {
+                return Ok(());
+            }
+            client.cluster.world.sleep(TEND_REST).await;
+        }
+        Err("an index is not built, and nobody is about to".to_owned())
     }
 
     /// The ids of items with a value, as a query finds them.
@@ -271,7 +340,12 @@ impl Workload for DocumentItems {
                     }
                 }
                 10 => drop(self.find(client, client.random.between(0, VALUES)).await?),
-                _ if self.changes_policy && client.number == 0 => self.reindex(client).await?,
+                _ if self.changes != Changes::Nothing && client.number == 0 => {
+                    self.reindex(client).await?;
+                }
+                _ if self.changes == Changes::PolicyAndPlaces && client.number == 1 => {
+                    self.scatter(client).await?;
+                }
                 _ => self.tend(client).await?,
             }
             client.think().await;
@@ -280,9 +354,8 @@ impl Workload for DocumentItems {
     }
 
     async fn check(&self, client: &Client) -> Found {
+        self.finish_indexes(client).await?;
         let items = move |documents: Documents, c: Collection| async move {
-            // An index that is still being built is finished first.
-            documents.tend().await?;
             let limit = PageLimit::items(1_000);
             let scope = Scope::Routes(KeyRange::all());
             let page = documents.items(&c, &ItemFeed { scope, limit, after: None }).await?;

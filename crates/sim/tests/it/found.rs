@@ -103,3 +103,12 @@ fn a_change_of_the_catalog_outlasts_others_that_come_first() {
     holds("everything", 50_000_493);
     holds("everything", 50_000_713);
 }
+
+/// A refresh of the map read what the container says first and its epochs then, and ended a change of the rules in between.
+/// Writes were taken by the new epochs that went by the old rules: entries were missing, or stayed.
+#[test]
+fn who_is_routed_by_new_epochs_does_not_go_by_old_rules() {
+    for seed in [9, 116, 334, 353, 473, 475, 498, 507, 545, 592] {
+        holds("documents_policies", seed);
+    }
+}

@@ -72,10 +72,19 @@ fn set(settings: &mut Settings, name: &str, value: String) -> Result<()> {
         "password_env" => settings.password = Password::Variable(value),
         "write_connections" => settings.write_connections = connections(&value)?,
         "read_connections" => settings.read_connections = connections(&value)?,
+        "standby_connections" => settings.standby_connections = connections(&value)?,
+        "standby_reads" => {
+            settings.reads_standbys = match &*value {
+                "on" => true,
+                "off" => false,
+                _ => return Err(wrong("standby_reads is on or off")),
+            }
+        }
         _ => {
             return Err(wrong(
                 "a parameter of the address is unknown; known are sslmode, sslrootcert, schema, \
-                 password_file, password_env, write_connections and read_connections",
+                 password_file, password_env, write_connections, read_connections, \
+                 standby_connections and standby_reads",
             ));
         }
     }
@@ -155,7 +164,8 @@ mod tests {
     fn an_address_names_user_hosts_database_and_parameters() {
         let settings = parse(
             "postgres://shard%201@db1.example:5433,[::1],10.0.0.7:6000/fleet?sslmode=verify-full&\
-             sslrootcert=%2Fetc%2Fca.pem&schema=shard_1&password_env=PG_SECRET&read_connections=3",
+             sslrootcert=%2Fetc%2Fca.pem&schema=shard_1&password_env=PG_SECRET&read_connections=3&\
+             standby_reads=off",
         )
         .unwrap();
         assert_eq!((&*settings.user, &*settings.database), ("shard 1", "fleet"));
@@ -166,6 +176,8 @@ mod tests {
         assert_eq!(settings.schema, "shard_1");
         assert_eq!(settings.password, Password::Variable("PG_SECRET".into()));
         assert_eq!((settings.read_connections, settings.write_connections), (3, 16));
+        assert!(!settings.reads_standbys);
+        assert!(parse("postgres://me@host,other/db").unwrap().reads_standbys);
     }
 
     #[test]
@@ -196,6 +208,8 @@ mod tests {
             "postgres://me@host/db?sslmode=allow",
             "postgres://me@host/db?sslmode=verify-full",
             "postgres://me@host/db?read_connections=0",
+            "postgres://me@host,other/db?standby_connections=0",
+            "postgres://me@host,other/db?standby_reads=perhaps",
             "postgres://me@host/d%zz",
             "postgres://me@host/d%00",
         ] {

@@ -1,4 +1,4 @@
-//! Where the primary is, and whether it can be reached.
+//! Where the primary is, or a standby, and whether it can be reached.
 //!
 //! A database that cannot be reached is tried by one task, again and again; everybody else is told at once that it is away.
 //! After a connection was lost all hosts are asked, and the one that takes writes on the highest timeline is the primary: an
@@ -22,14 +22,24 @@ use crate::session::{Answer, Session};
 use crate::settings::Settings;
 use crate::tls;
 
+/// Which servers of a database are connected to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// The one that takes writes.
+    Primary,
+    /// Of those that follow it, the one that has come the farthest.
+    Standby,
+}
+
 pub(crate) struct Database {
     pub(crate) settings: Settings,
+    wanted: Wanted,
     /// Where tasks run that outlive the call that needs them.
     pub(crate) runtime: Handle,
     tls: Option<Arc<ClientConfig>>,
     tables: Tables,
-    /// The highest timeline that was seen.
-    timeline: AtomicU32,
+    /// The highest timeline that a primary was seen on.
+    timeline: Arc<AtomicU32>,
     /// Whether the tables are known to be there.
     has_tables: AtomicBool,
     state: Mutex<State>,
@@ -37,12 +47,21 @@ pub(crate) struct Database {
 
 #[derive(Default)]
 struct State {
-    /// The host that was the primary when all were asked, if no connection was lost since.
-    primary: Option<usize>,
+    /// The host that was chosen when all were asked, if no connection was lost since.
+    chosen: Option<usize>,
     /// Why the database is away; a task tries to reach it then.
     away: Option<Error>,
     is_probed: bool,
     is_closed: bool,
+}
+
+impl Wanted {
+    fn missing(self) -> &'static str {
+        match self {
+            Self::Primary => "no host takes writes",
+            Self::Standby => "no host is a standby",
+        }
+    }
 }
 
 impl Database {
@@ -53,13 +72,37 @@ impl Database {
         settings.check()?;
         Ok(Arc::new(Self {
             tls: tls::config(&settings.tls)?,
-            timeline: AtomicU32::new(settings.timeline_least),
+            timeline: Arc::new(AtomicU32::new(settings.timeline_least)),
             settings,
+            wanted: Wanted::Primary,
             runtime,
             tables,
             has_tables: AtomicBool::new(false),
             state: Mutex::default(),
         }))
+    }
+
+    /// The standbys of the same database.
+    pub(crate) fn standbys(&self) -> Arc<Self> {
+        Arc::new(Self {
+            settings: self.settings.clone(),
+            wanted: Wanted::Standby,
+            runtime: self.runtime.clone(),
+            tls: self.tls.clone(),
+            tables: self.tables,
+            timeline: self.timeline.clone(),
+            // They have what the primary has.
+            has_tables: AtomicBool::new(true),
+            state: Mutex::default(),
+        })
+    }
+
+    /// The servers, for messages.
+    fn place(&self) -> String {
+        match self.wanted {
+            Wanted::Primary => self.settings.place(),
+            Wanted::Standby => format!("a standby of {}", self.settings.place()),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -76,13 +119,19 @@ impl Database {
         if state.is_closed { Some(closed()) } else { state.away.clone() }
     }
 
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state().is_closed
+    }
+
     pub(crate) fn close(&self) {
         self.state().is_closed = true;
     }
 
-    /// Whether a connection may still be used: not one to a server that was replaced.
+    /// Whether a connection may still be used: not one to a server that was replaced, nor to a standby that is not the
+    /// chosen one any more.
     pub(crate) fn is_current(&self, session: &Session) -> bool {
-        session.life.timeline >= self.timeline()
+        let is_chosen = || self.state().chosen.is_none_or(|host| host == session.host);
+        session.life.timeline >= self.timeline() && (self.wanted == Wanted::Primary || is_chosen())
     }
 
     /// A new connection to the primary, or the reason why there is none, within a bounded time.
@@ -107,16 +156,16 @@ impl Database {
     /// A connection was lost or does not answer: whether the database is still there must be found out.
     pub(crate) fn suspect(self: &Arc<Self>) {
         let mut state = self.state();
-        state.primary = None;
+        state.chosen = None;
         self.probe(&mut state);
     }
 
     fn went_away(self: &Arc<Self>, error: Error) {
         let mut state = self.state();
         if state.away.is_none() {
-            tracing::warn!(%error, "{} is away", self.settings.place());
+            tracing::warn!(%error, "{} is away", self.place());
         }
-        state.primary = None;
+        state.chosen = None;
         state.away = Some(error);
         self.probe(&mut state);
     }
@@ -144,27 +193,27 @@ impl Database {
         let mut state = self.state();
         let Some(error) = failure.filter(|_| !state.is_closed) else {
             if state.away.take().is_some() && !state.is_closed {
-                tracing::info!("{} is back", self.settings.place());
+                tracing::info!("{} is back", self.place());
             }
             state.is_probed = false;
             return None;
         };
         if state.away.is_none() {
-            tracing::warn!(%error, "{} is away", self.settings.place());
+            tracing::warn!(%error, "{} is away", self.place());
         }
         // What is not a matter of reaching the database needs a person.
         let pause = if error.is(StoreReason::Down) { PROBE_INTERVAL } else { REFUSED_INTERVAL };
-        state.primary = None;
+        state.chosen = None;
         state.away = Some(error);
         Some(pause)
     }
 
     async fn find(&self) -> Result<Session> {
-        let primary = self.state().primary;
-        let session = match primary {
+        let chosen = self.state().chosen;
+        let session = match chosen {
             Some(host) => match self.ask(host).await? {
                 Some(session) => session,
-                None => return Err(self.no_primary("it does not take writes any more")),
+                None => return Err(self.none_found("it is not what it was any more")),
             },
             None => self.ask_all().await?,
         };
@@ -175,29 +224,37 @@ impl Database {
         Ok(session)
     }
 
-    fn no_primary(&self, why: &str) -> Error {
-        Error::unavailable(StoreReason::Down, format!("{}: {why}", self.settings.place()))
+    fn none_found(&self, why: &str) -> Error {
+        Error::unavailable(StoreReason::Down, format!("{}: {why}", self.place()))
     }
 
-    /// A session with one host, if it takes writes and is on no older timeline than the highest that was seen.
-    async fn ask(&self, host: usize) -> Result<Option<Session>> {
-        let host = &self.settings.hosts[host];
-        let session = match Session::open(&self.settings, self.tls.as_ref(), host).await? {
-            Answer::Primary(session) => *session,
-            Answer::ReadOnly => return Ok(None),
+    /// A session with one host, if it is what is wanted and on no older timeline than the highest that was seen.
+    async fn ask(&self, place: usize) -> Result<Option<Session>> {
+        let answer = Session::open(&self.settings, self.tls.as_ref(), place).await?;
+        let session = match (self.wanted, answer) {
+            (Wanted::Primary, Answer::Primary(session)) => *session,
+            (Wanted::Standby, Answer::Standby(session)) => *session,
+            _ => return Ok(None),
         };
         let (timeline, highest) = (session.life.timeline, self.timeline());
         if timeline < highest {
-            let message = format!(
-                "{host} takes writes on timeline {timeline}, but timeline {highest} exists: it was \
-                 replaced, and what is written to it would be lost"
-            );
+            let host = &self.settings.hosts[place];
+            let message = match self.wanted {
+                Wanted::Primary => format!(
+                    "{host} takes writes on timeline {timeline}, but timeline {highest} exists: it \
+                     was replaced, and what is written to it would be lost"
+                ),
+                Wanted::Standby => format!(
+                    "{host} follows timeline {timeline}, but timeline {highest} exists: it may \
+                     show what was lost"
+                ),
+            };
             return Err(Error::unavailable(DatabaseReason::TimelineOld, message));
         }
         Ok(Some(session))
     }
 
-    /// Asks all hosts at once. The slow ones are not waited for once there is a primary.
+    /// Asks all hosts at once. The slow ones are not waited for once one is found.
     async fn ask_all(&self) -> Result<Session> {
         let asking = |host| async move { (host, self.ask(host).await) };
         let mut asked: FuturesUnordered<_> = (0..self.settings.hosts.len()).map(asking).collect();
@@ -213,9 +270,8 @@ impl Database {
             match answer {
                 Ok(Some(session)) => {
                     until.get_or_insert_with(|| Instant::now() + OTHER_HOSTS_TIME_MAX);
-                    let is_best =
-                        |(_, best): &(usize, Session)| best.life.timeline < session.life.timeline;
-                    if best.as_ref().is_none_or(is_best) {
+                    let rank = |it: &Session| (it.life.timeline, it.replayed);
+                    if best.as_ref().is_none_or(|(_, best)| rank(best) < rank(&session)) {
                         best = Some((host, session));
                     }
                 }
@@ -227,10 +283,12 @@ impl Database {
         }
         drop(asked);
         let Some((host, session)) = best else {
-            return Err(worst.unwrap_or_else(|| self.no_primary("no host takes writes")));
+            return Err(worst.unwrap_or_else(|| self.none_found(self.wanted.missing())));
         };
-        self.timeline.fetch_max(session.life.timeline, Ordering::AcqRel);
-        self.state().primary = Some(host);
+        if self.wanted == Wanted::Primary {
+            self.timeline.fetch_max(session.life.timeline, Ordering::AcqRel);
+        }
+        self.state().chosen = Some(host);
         Ok(session)
     }
 }

@@ -6,6 +6,8 @@ use tokio_postgres::error::{Severity, SqlState};
 reasons! {
     /// Why a database did not do what it was asked to, beside the reasons that all stores have.
     pub enum DatabaseReason {
+        /// Blocks are kept in another place than the one that was named.
+        BlocksElsewhere = "blocks-elsewhere",
         /// All connections are in use.
         Busy = "database-busy",
         /// Another transaction has written the same rows.
@@ -20,6 +22,8 @@ reasons! {
         Pooler = "database-pooler",
         SnapshotRefused = "snapshot-refused",
         SnapshotTooOld = "snapshot-too-old",
+        /// No standby can or may be read at the moment.
+        StandbyUnused = "standby-unused",
         StatementTimeout = "database-statement-timeout",
         /// The server was replaced by another one, on a higher timeline.
         TimelineOld = "database-timeline-old",

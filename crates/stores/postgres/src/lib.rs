@@ -1,8 +1,8 @@
 //! A shard, or the catalog, on a PostgreSQL database that several processes share.
 //!
 //! Reading order: `settings` and `address` (where the database is), `session`, `database` and `pool` (connections, and which
-//! server is the primary), `schema` and `key` (tables and rows), `sql` (all statements), `rows` and `reader` (snapshots), `txn` and
-//! `commit` (transactions), `load`, `size`, `store` (what the engine calls), `blocks` (big values).
+//! server is the primary), `schema` and `key` (tables and rows), `sql` (all statements), `rows` and `reader` (snapshots), `standby` (reads that
+//! allow an old state), `txn` and `commit` (transactions), `load`, `size`, `store` (what the engine calls), `blocks` (big values).
 
 mod address;
 mod blocks;
@@ -22,6 +22,7 @@ mod session;
 mod settings;
 mod size;
 mod sql;
+mod standby;
 mod store;
 mod tls;
 mod txn;

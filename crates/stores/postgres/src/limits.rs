@@ -12,6 +12,12 @@ pub(crate) const OTHER_HOSTS_TIME_MAX: Duration = Duration::from_secs(1);
 pub(crate) const PROBE_INTERVAL: Duration = Duration::from_millis(250);
 /// The same for a database that answers and refuses.
 pub(crate) const REFUSED_INTERVAL: Duration = Duration::from_secs(2);
+/// How often the positions of primary and standby are compared.
+pub(crate) const STANDBY_LOOK_INTERVAL: Duration = Duration::from_millis(500);
+/// Positions of the primary that are remembered: as many as are asked for while a standby may be behind and be read.
+pub(crate) const STANDBY_MARKS_MAX: usize = 256;
+/// How often another standby is looked for while the one in use is too far behind.
+pub(crate) const STANDBY_CHOICE_INTERVAL: Duration = Duration::from_secs(5);
 /// How long a statement may wait for a row that another transaction has locked.
 pub(crate) const LOCK_TIME_MAX: Duration = Duration::from_secs(2);
 /// How long one statement may take.

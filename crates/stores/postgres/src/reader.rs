@@ -27,12 +27,60 @@ pub(crate) struct OneRead {
     pub(crate) guards: Vec<Bytes>,
 }
 
+impl OneRead {
+    async fn get_on(&self, lease: &Lease, key: &[u8]) -> Result<Option<Bytes>> {
+        let guards = Arrays::of(&self.guards);
+        lease.run(ANSWER_TIME_MAX, rows::get(lease.session(), key, &guards)).await
+    }
+
+    async fn scan_on(
+        &self,
+        lease: &Lease,
+        range: &KeyRange,
+        direction: Direction,
+        limit: PageLimit,
+    ) -> Result<Page> {
+        let guards = Arrays::of(&self.guards);
+        let scan = Scan::new(range, direction, limit, &self.shared.row_bytes);
+        let first = self.shared.row_bytes.first_rows(limit);
+        if first == all_rows(limit) {
+            let page = one_statement(lease.session(), scan, direction, first, &guards);
+            return lease.run(PAGE_TIME_MAX, page).await;
+        }
+        let page = begin_and_scan(lease.session(), scan, direction, first, &guards);
+        lease.run_on(PAGE_TIME_MAX, page).await
+    }
+}
+
 impl Reader for OneRead {
     fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Bytes>>> {
+        Box::pin(async move { self.get_on(&self.shared.reads.lease().await?, key).await })
+    }
+
+    fn scan<'a>(
+        &'a self,
+        range: &'a KeyRange,
+        direction: Direction,
+        limit: PageLimit,
+    ) -> BoxFuture<'a, Result<Page>> {
         Box::pin(async move {
-            let lease = self.shared.reads.lease().await?;
-            let guards = Arrays::of(&self.guards);
-            lease.run(ANSWER_TIME_MAX, rows::get(lease.session(), key, &guards)).await
+            self.scan_on(&self.shared.reads.lease().await?, range, direction, limit).await
+        })
+    }
+}
+
+/// The same where a standby may answer. What it cannot or may not answer, the primary does.
+pub(crate) struct StaleRead(pub(crate) OneRead);
+
+impl Reader for StaleRead {
+    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Bytes>>> {
+        Box::pin(async move {
+            let answered =
+                async { self.0.get_on(&self.0.shared.standby_lease().await?, key).await };
+            match answered.await {
+                Ok(value) => Ok(value),
+                Err(_) => self.0.get(key).await,
+            }
         })
     }
 
@@ -43,16 +91,14 @@ impl Reader for OneRead {
         limit: PageLimit,
     ) -> BoxFuture<'a, Result<Page>> {
         Box::pin(async move {
-            let lease = self.shared.reads.lease().await?;
-            let guards = Arrays::of(&self.guards);
-            let scan = Scan::new(range, direction, limit, &self.shared.row_bytes);
-            let first = self.shared.row_bytes.first_rows(limit);
-            if first == all_rows(limit) {
-                let page = one_statement(lease.session(), scan, direction, first, &guards);
-                return lease.run(PAGE_TIME_MAX, page).await;
+            let answered = async {
+                let lease = self.0.shared.standby_lease().await?;
+                self.0.scan_on(&lease, range, direction, limit).await
+            };
+            match answered.await {
+                Ok(page) => Ok(page),
+                Err(_) => self.0.scan(range, direction, limit).await,
             }
-            let page = begin_and_scan(lease.session(), scan, direction, first, &guards);
-            lease.run_on(PAGE_TIME_MAX, page).await
         })
     }
 }
@@ -130,11 +176,11 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     pub(crate) async fn begin(
         shared: Arc<Shared>,
+        lease: Lease,
         guards: &[Bytes],
         life: Duration,
         permit: Option<OwnedSemaphorePermit>,
     ) -> Result<Self> {
-        let lease = shared.reads.lease().await?;
         let begun = begin(lease.session(), guards, permit.is_some());
         lease.run_on(ANSWER_TIME_MAX, begun).await?;
         let lease = Arc::new(Mutex::new(Some(Arc::new(lease))));

@@ -20,7 +20,7 @@ use crate::limits::{
     KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, LOCK_TIME_MAX, SERVER_VERSION_LEAST, STATEMENT_TIME_MAX,
     UNACKNOWLEDGED_TIME_MAX,
 };
-use crate::settings::{Host, Settings, TlsMode};
+use crate::settings::{Settings, TlsMode};
 use crate::sql::Sql;
 use crate::tls::Connector;
 
@@ -41,16 +41,21 @@ pub(crate) struct Life {
 pub(crate) struct Session {
     pub(crate) client: Client,
     pub(crate) life: Life,
+    /// How far a standby had come when it was asked; 0 for a primary.
+    pub(crate) replayed: u64,
+    /// The place of its host among those of the address.
+    pub(crate) host: usize,
     pub(crate) idle_since: Instant,
     schema: Arc<str>,
     statements: [OnceCell<Statement>; Sql::COUNT],
     connection: AbortHandle,
 }
 
-/// A host that answered but does not take writes.
+/// What a host is found to be.
 pub(crate) enum Answer {
     Primary(Box<Session>),
-    /// A standby, or a database that is set to read only.
+    Standby(Box<Session>),
+    /// A database that is set to read only.
     ReadOnly,
 }
 
@@ -59,9 +64,10 @@ impl Session {
     pub(crate) async fn open(
         settings: &Settings,
         tls: Option<&Arc<ClientConfig>>,
-        host: &Host,
+        place: usize,
     ) -> Result<Answer> {
-        let opening = Self::connect(settings, tls, host);
+        let host = &settings.hosts[place];
+        let opening = Self::connect(settings, tls, place);
         match timeout(CONNECT_TIME_MAX, opening).await {
             Ok(opened) => opened.map_err(|error| error.context(host)),
             Err(_) => {
@@ -75,8 +81,9 @@ impl Session {
     async fn connect(
         settings: &Settings,
         tls: Option<&Arc<ClientConfig>>,
-        host: &Host,
+        place: usize,
     ) -> Result<Answer> {
+        let host = &settings.hosts[place];
         let stream = TcpStream::connect((&*host.name, host.port)).await;
         let stream = stream.and_then(|it| prepare_socket(&it).map(|()| it));
         let stream = stream.map_err(|error| Error::unavailable(StoreReason::Down, error))?;
@@ -98,15 +105,22 @@ impl Session {
                 (client, tokio::spawn(async move { drop(connection.await) }).abort_handle())
             }
         };
-        let Some(life) = look_over(&client).await? else { return Ok(Answer::ReadOnly) };
-        Ok(Answer::Primary(Box::new(Self {
+        let (role, life, replayed) = look_over(&client).await?;
+        let session = Box::new(Self {
             client,
             life,
+            replayed,
+            host: place,
             idle_since: Instant::now(),
             schema: Arc::from(&*settings.schema),
             statements: [const { OnceCell::const_new() }; Sql::COUNT],
             connection,
-        })))
+        });
+        Ok(match role {
+            Role::Primary => Answer::Primary(session),
+            Role::Standby => Answer::Standby(session),
+            Role::ReadOnly => Answer::ReadOnly,
+        })
     }
 
     /// Statements that are ready to be sent in a pipeline. Each is prepared once per connection.
@@ -184,18 +198,33 @@ fn options() -> String {
     options
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Primary,
+    Standby,
+    ReadOnly,
+}
+
 /// What is asked of every new session, by one statement.
+///
+/// The timeline of a standby is the highest of three that may each be behind: what is received, and what two records of
+/// the control file say. If all are, the standby is left alone until it has written a newer record.
 const LOOK: &str = "SELECT current_setting('server_version_num'), \
      current_setting('plan_cache_mode') || current_setting('lock_timeout'), \
-     pg_is_in_recovery() OR current_setting('transaction_read_only')::bool, \
-     CASE WHEN pg_is_in_recovery() THEN '' \
+     CASE WHEN pg_is_in_recovery() THEN 'standby' \
+     WHEN current_setting('transaction_read_only')::bool THEN 'read only' ELSE 'primary' END, \
+     CASE WHEN pg_is_in_recovery() THEN to_hex(greatest( \
+     (SELECT received_tli FROM pg_stat_get_wal_receiver()), \
+     (SELECT timeline_id FROM pg_control_checkpoint()), \
+     (SELECT min_recovery_end_timeline FROM pg_control_recovery()))) \
      ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END, \
      pg_postmaster_start_time()::text, coalesce((SELECT stats_reset FROM pg_stat_bgwriter)::text, ''), \
      CASE current_setting('synchronous_commit') WHEN 'off' \
-     THEN set_config('synchronous_commit', 'on', false) ELSE '' END";
+     THEN set_config('synchronous_commit', 'on', false) ELSE '' END, \
+     coalesce((pg_last_wal_replay_lsn() - '0/0'::pg_lsn)::int8, 0)::text";
 
-/// Refuses servers and poolers that cannot be used. None for a server that does not take writes.
-async fn look_over(client: &Client) -> Result<Option<Life>> {
+/// Refuses servers and poolers that cannot be used, and says what it is and how far a standby has come.
+async fn look_over(client: &Client) -> Result<(Role, Life, u64)> {
     let answer = client.simple_query(LOOK).await.map_err(|error| failed(&error))?;
     let row = answer.into_iter().find_map(|message| match message {
         SimpleQueryMessage::Row(row) => Some(row),
@@ -213,12 +242,15 @@ async fn look_over(client: &Client) -> Result<Option<Life>> {
     if text(1)? != format!("force_generic_plan{}s", LOCK_TIME_MAX.as_secs()) {
         return Err(Error::unavailable(DatabaseReason::Pooler, POOLER));
     }
-    if text(2)? == "t" {
-        return Ok(None);
-    }
+    let role = match text(2)? {
+        "primary" => Role::Primary,
+        "standby" => Role::Standby,
+        _ => Role::ReadOnly,
+    };
     let timeline = u32::from_str_radix(text(3)?, 16).map_err(|_| odd())?;
     let (started, counters_reset) = (text(4)?.to_owned(), text(5)?.to_owned());
-    Ok(Some(Life { timeline, started, counters_reset }))
+    let replayed = text(7)?.parse().map_err(|_| odd())?;
+    Ok((role, Life { timeline, started, counters_reset }, replayed))
 }
 
 fn prepare_socket(stream: &TcpStream) -> std::io::Result<()> {

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lazuli_store::limits::SNAPSHOT_LIFE_MAX;
+use lazuli_store::limits::{SNAPSHOT_LIFE_MAX, STALENESS_MAX};
 use lazuli_store::{Error, Result};
 
 use crate::address;
@@ -28,6 +28,12 @@ pub struct Settings {
     pub write_connections: usize,
     /// The most connections for snapshots.
     pub read_connections: usize,
+    /// The most connections for reads that a standby may answer.
+    pub standby_connections: usize,
+    /// Whether reads that allow an old state go to a standby. It takes an address with more than one host.
+    pub reads_standbys: bool,
+    /// How far behind a standby may be that is read.
+    pub staleness_max: Duration,
     /// How long a snapshot for several reads may be used.
     pub snapshot_life: Duration,
     /// The lowest timeline that a server may be on: the highest that anybody has seen of this database, so that a process
@@ -127,13 +133,17 @@ impl Settings {
             password: Password::None,
             write_connections: CONNECTIONS,
             read_connections: CONNECTIONS,
+            standby_connections: CONNECTIONS,
+            reads_standbys: true,
+            staleness_max: STALENESS_MAX,
             snapshot_life: SNAPSHOT_LIFE_MAX,
             timeline_least: 0,
         }
     }
 
     /// What an address says: `postgres://user@host:port,host2:port2/database?sslmode=...&schema=...`. Further parameters:
-    /// `sslrootcert`, `password_file`, `password_env`, `write_connections` and `read_connections`.
+    /// `sslrootcert`, `password_file`, `password_env`, `write_connections`, `read_connections`, `standby_connections` and
+    /// `standby_reads`.
     pub fn parse(address: &str) -> Result<Self> {
         address::parse(address)
     }
@@ -144,7 +154,8 @@ impl Settings {
         if self.hosts.is_empty() {
             return wrong("there is no host");
         }
-        if self.read_connections == 0 || self.write_connections == 0 {
+        let counts = [self.read_connections, self.write_connections, self.standby_connections];
+        if counts.contains(&0) {
             return wrong("a store needs connections");
         }
         address::check_schema(&self.schema)

@@ -64,11 +64,17 @@ pub(crate) enum Sql {
     RemoveFile,
     RemoveFileOf,
     RemoveUnnamed,
+    PutRowOfFile,
+    IsFileOf,
+    AdoptGeneration,
+    PassGenerations,
+    Written,
+    Replayed,
 }
 
 impl Sql {
     /// How many there are.
-    pub(crate) const COUNT: usize = Self::RemoveUnnamed as usize + 1;
+    pub(crate) const COUNT: usize = Self::Replayed as usize + 1;
 
     pub(crate) fn text(self, schema: &str) -> String {
         self.template().replace('@', schema)
@@ -149,6 +155,11 @@ impl Sql {
                 " ORDER BY p DESC, s DESC LIMIT $5)"
             ),
             Self::Holds => "SELECT EXISTS (SELECT 1 FROM @.kv WHERE p >= $1 AND p <= $2)",
+            Self::Written => "SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::int8",
+            Self::Replayed => {
+                "SELECT pg_is_in_recovery(), \
+                 coalesce((pg_last_wal_replay_lsn() - '0/0'::pg_lsn)::int8, 0)"
+            }
             Self::Status => "SELECT pg_xact_status($1::text::xid8)",
             Self::Sample => concat!(
                 "SELECT count(*), coalesce(sum(2 * octet_length(p) + 2 * octet_length(h) \
@@ -214,6 +225,28 @@ impl Sql {
             Self::RemoveUnnamed => {
                 "DELETE FROM @.pieces AS p WHERE generation = $1 AND NOT EXISTS (SELECT 1 FROM \
                  @.files AS f WHERE f.generation = p.generation AND f.number = p.number)"
+            }
+            _ => self.template_of_objects(),
+        }
+    }
+
+    fn template_of_objects(self) -> &'static str {
+        match self {
+            Self::PutRowOfFile => {
+                "INSERT INTO @.files (generation, number, container, route, length, crc64) \
+                 VALUES ($1, $2, $3, $4, $5, $6)"
+            }
+            Self::IsFileOf => {
+                "SELECT 1 FROM @.files WHERE generation = $1 AND number = $2 \
+                 AND container = $3 AND route = $4"
+            }
+            Self::AdoptGeneration => {
+                "INSERT INTO @.generations (generation, node) OVERRIDING SYSTEM VALUE \
+                 VALUES ($1, $2) ON CONFLICT DO NOTHING"
+            }
+            Self::PassGenerations => {
+                "SELECT setval(s::regclass, greatest($1::int8, nextval(s::regclass))) \
+                 FROM pg_get_serial_sequence('@.generations', 'generation') AS s"
             }
             _ => "",
         }

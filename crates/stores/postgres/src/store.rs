@@ -1,13 +1,14 @@
 //! The store as the engine sees it.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use lazuli_env::BoxFuture;
 use lazuli_store::{
-    Error, KeyRange, Loading, Reader, Reads, Result, Shortage, Store, StoreHealth, Txn,
+    Copies, Error, KeyRange, Loading, Reader, Reads, Result, Shortage, Store, StoreHealth, Txn,
 };
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use crate::database::Database;
@@ -18,13 +19,14 @@ use crate::limits::{
 };
 use crate::load::Load;
 use crate::pool::{Lease, Pool};
-use crate::reader::{OneRead, Snapshot, refused};
+use crate::reader::{OneRead, Snapshot, StaleRead, refused};
 use crate::rows::RowBytes;
 use crate::schema::Tables;
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::size::size;
 use crate::sql::Sql;
+use crate::standby::{self, Standbys};
 use crate::txn::Transaction;
 
 /// A shard's store, or the catalog's, in one schema of a PostgreSQL database. Any number of processes may have it open.
@@ -37,6 +39,8 @@ pub(crate) struct Shared {
     pub(crate) database: Arc<Database>,
     pub(crate) reads: Arc<Pool>,
     pub(crate) writes: Arc<Pool>,
+    /// The standbys, if the address may name some and they may be read.
+    standbys: Option<Standbys>,
     pub(crate) row_bytes: RowBytes,
     /// Long snapshots that may still be opened.
     long: Arc<Semaphore>,
@@ -61,8 +65,12 @@ impl PostgresStore {
     /// created then. Fails only for settings that can never work. To be called within a Tokio runtime.
     pub fn start(settings: Settings) -> Result<Self> {
         let (reads, writes) = (settings.read_connections, settings.write_connections);
+        let standby_reads = settings.reads_standbys && settings.hosts.len() > 1;
+        let standby_connections = settings.standby_connections;
         let database = Database::new(settings, Tables::Store)?;
         let shared = Shared {
+            standbys: standby_reads
+                .then(|| Standbys::new(database.standbys(), standby_connections)),
             reads: Pool::new(database.clone(), reads),
             writes: Pool::new(database.clone(), writes),
             database,
@@ -70,7 +78,11 @@ impl PostgresStore {
             long: Arc::new(Semaphore::new(LONG_SNAPSHOTS_MAX)),
             full: Mutex::default(),
         };
-        Ok(Self { shared: Arc::new(shared) })
+        let shared = Arc::new(shared);
+        if shared.standbys.is_some() {
+            shared.database.runtime.spawn(standby::watch(Arc::downgrade(&shared)));
+        }
+        Ok(Self { shared })
     }
 
     /// The highest timeline that this process has seen of the database; what the settings say before the first connection.
@@ -93,10 +105,32 @@ impl Shared {
         }
     }
 
+    /// How long a snapshot for several reads is kept, and what a long one needs beside.
+    fn keeping(&self, reads: Reads) -> Result<(Duration, Option<OwnedSemaphorePermit>)> {
+        if reads != Reads::Long {
+            return Ok((self.database.settings.snapshot_life, None));
+        }
+        let permit = self.long.clone().try_acquire_owned().map_err(|_| refused())?;
+        Ok((LONG_SNAPSHOT_LIFE_MAX, Some(permit)))
+    }
+
+    pub(crate) fn standbys(&self) -> Option<&Standbys> {
+        self.standbys.as_ref()
+    }
+
+    /// A connection to a standby that is not too far behind.
+    pub(crate) async fn standby_lease(&self) -> Result<Lease> {
+        match &self.standbys {
+            Some(standbys) => standbys.lease().await,
+            None => Err(standby::unused("the address names no standby to read from")),
+        }
+    }
+
     fn close(&self) {
         self.database.close();
         self.reads.close();
         self.writes.close();
+        self.standbys.iter().for_each(Standbys::close);
     }
 }
 
@@ -108,21 +142,47 @@ impl Store for PostgresStore {
     ) -> BoxFuture<'a, Result<Box<dyn Reader>>> {
         Box::pin(async move {
             let shared = self.shared.clone();
-            let life = shared.database.settings.snapshot_life;
-            let reader: Box<dyn Reader> = match reads {
-                Reads::One => Box::new(OneRead { shared, guards: distinct(guards) }),
-                Reads::Several => {
-                    Box::new(Snapshot::begin(shared, &distinct(guards), life, None).await?)
-                }
-                Reads::Long => {
-                    let permit = shared.long.clone().try_acquire_owned().map_err(|_| refused())?;
-                    let life = LONG_SNAPSHOT_LIFE_MAX;
-                    let guards = distinct(guards);
-                    Box::new(Snapshot::begin(shared, &guards, life, Some(permit)).await?)
-                }
-            };
+            if reads == Reads::One {
+                let reader: Box<dyn Reader> =
+                    Box::new(OneRead { shared, guards: distinct(guards) });
+                return Ok(reader);
+            }
+            let (life, permit) = shared.keeping(reads)?;
+            let lease = shared.reads.lease().await?;
+            let guards = distinct(guards);
+            let reader: Box<dyn Reader> =
+                Box::new(Snapshot::begin(shared, lease, &guards, life, permit).await?);
             Ok(reader)
         })
+    }
+
+    fn stale_snapshot<'a>(
+        &'a self,
+        guards: &'a [Bytes],
+        reads: Reads,
+    ) -> BoxFuture<'a, Result<Box<dyn Reader>>> {
+        Box::pin(async move {
+            let (shared, distinct) = (self.shared.clone(), distinct(guards));
+            if reads == Reads::One {
+                let reader: Box<dyn Reader> =
+                    Box::new(StaleRead(OneRead { shared, guards: distinct }));
+                return Ok(reader);
+            }
+            let begun = async {
+                let (life, permit) = shared.keeping(reads)?;
+                let lease = shared.standby_lease().await?;
+                Snapshot::begin(shared.clone(), lease, &distinct, life, permit).await
+            };
+            match begun.await {
+                Ok(snapshot) => Ok(Box::new(snapshot) as Box<dyn Reader>),
+                // It may lack a guard only because it is behind, and it may have gone away.
+                Err(_) => self.snapshot(guards, reads).await,
+            }
+        })
+    }
+
+    fn copies(&self) -> Option<Copies> {
+        self.shared.standbys.as_ref().map(Standbys::state)
     }
 
     fn begin(&self, guards: Vec<Bytes>) -> BoxFuture<'_, Result<Box<dyn Txn>>> {

@@ -6,6 +6,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use lazuli_http::cors::Visitor;
@@ -189,6 +190,9 @@ pub trait StorageService: Send + Sync + Sized + 'static {
         storage::xml(status, document)
     }
 
+    /// How old the state may be that reads of this front show.
+    fn staleness(&self) -> Duration;
+
     /// Reads a document that is stored for the whole service, such as its properties.
     fn stored(
         &self,
@@ -203,7 +207,17 @@ pub trait StorageService: Send + Sync + Sized + 'static {
 }
 
 /// A storage front as an HTTP API.
-pub struct Storage<S>(pub S);
+pub struct Storage<S> {
+    front: S,
+    /// Answers what comes by the secondary endpoint. What it reads may be a little old.
+    secondary: S,
+}
+
+impl<S: StorageService> Storage<S> {
+    pub fn new(front: S, secondary: S) -> Self {
+        Self { front, secondary }
+    }
+}
 
 impl<S: StorageService> Api for Storage<S> {
     type Call = CallOf<S>;
@@ -213,7 +227,7 @@ impl<S: StorageService> Api for Storage<S> {
     const DISCARDS_BODY: bool = S::DISCARDS_BODY;
 
     async fn admit(&self, request: &Request) -> Result<(CallOf<S>, S::Operation), S::Code> {
-        let front = &self.0;
+        let front = &self.front;
         let version = storage::version(&request.headers).map_err(|_| {
             Fault::new(CommonCode::InvalidHeaderValue).detail("HeaderName", "x-ms-version")
         })?;
@@ -262,7 +276,8 @@ impl<S: StorageService> Api for Storage<S> {
         operation: S::Operation,
         request: &mut Request,
     ) -> Result<Response, S::Code> {
-        self.0.dispatch(call, operation, request).await
+        let front = if call.target.secondary { &self.secondary } else { &self.front };
+        front.dispatch(call, operation, request).await
     }
 
     fn refuse(&self, request: &Request, fault: &Fault<S::Code>) -> Response {
@@ -276,7 +291,7 @@ impl<S: StorageService> Api for Storage<S> {
 
     /// If the rules can't be read, the page may not read the response.
     async fn greet(&self, call: &CallOf<S>, visitor: &Visitor, response: Response) -> Response {
-        match service::properties(&self.0, call.account()).await {
+        match service::properties(&self.front, call.account()).await {
             Ok(properties) => visitor.greet(properties.cors(), response),
             Err(_) => response,
         }

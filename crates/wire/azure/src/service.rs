@@ -94,16 +94,18 @@ pub async fn set_properties<S: StorageService>(
     Ok(Response::new(StatusCode::ACCEPTED))
 }
 
-/// The secondary endpoint reads what the primary wrote, so it is never behind.
-pub fn stats<S: StorageService>(call: &CallOf<S>) -> Result<Response, S::Code> {
+/// How far the secondary endpoint is behind. Everything that was answered before the time given here can be read there.
+pub fn stats<S: StorageService>(front: &S, call: &CallOf<S>) -> Result<Response, S::Code> {
     if !call.target.secondary {
         return Err(Fault::new(CommonCode::InvalidQueryParameterValue)
             .say("Statistics are there at the secondary endpoint only."));
     }
-    let now = format_rfc1123(i64::try_from(call.received_ms / 1000).unwrap_or(0));
+    let behind_ms = u64::try_from(front.staleness().as_millis()).unwrap_or(u64::MAX);
+    let synced_ms = call.received_ms.saturating_sub(behind_ms);
+    let synced = format_rfc1123(i64::try_from(synced_ms / 1000).unwrap_or(0));
     let document = format!(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?><StorageServiceStats><GeoReplication>\
-         <Status>live</Status><LastSyncTime>{now}</LastSyncTime></GeoReplication>\
+         <Status>live</Status><LastSyncTime>{synced}</LastSyncTime></GeoReplication>\
          </StorageServiceStats>"
     );
     Ok(S::xml(StatusCode::OK, document))

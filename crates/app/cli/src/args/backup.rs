@@ -21,6 +21,9 @@ pub(crate) struct Backup {
     /// A folder, or az://CONTAINER/PREFIX
     #[arg(long, value_name = "PLACE")]
     pub(crate) to: String,
+    /// Let a standby of the shard's database answer, if it has one that can be read: the state is up to a minute old
+    #[arg(long)]
+    pub(crate) from_standby: bool,
     /// Create the container of blobs if it does not exist; a folder is always created
     #[arg(long)]
     pub(crate) create: bool,

@@ -98,8 +98,8 @@ pub(crate) struct Move {
     /// Only the items of this key, which get a partition of their own first
     #[arg(long, value_name = "KEY")]
     pub(crate) shardlet: Option<String>,
-    /// The longest time that writes may be blocked
-    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = parse_time)]
+    /// The longest time that writes may be blocked; a move aims at half a second
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_time)]
     pub(crate) pause_limit: Duration,
     /// The most bytes that are copied in a second [default: no limit]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]

@@ -52,6 +52,10 @@ impl Service {
         self.find(Protocol::Blobs)
     }
 
+    pub(crate) fn documents(&self) -> Result<Arc<Account>> {
+        self.find(Protocol::Documents)
+    }
+
     fn find(&self, protocol: Protocol) -> Result<Arc<Account>> {
         let found = match (&self.connection, &self.endpoint) {
             (Some(variable), _) => Account::from_variable(protocol, variable),

@@ -1,7 +1,8 @@
-//! `lazuli table …` and `lazuli blob …`: the arguments. The options of each operation are `lazuli-transfer`'s.
+//! `lazuli table …`, `lazuli blob …` and `lazuli documents …`: the arguments. The options of each operation are `lazuli-transfer`'s.
 
 use clap::Subcommand;
 use lazuli_transfer::blob::{Cp, Ls, Rm, Sync};
+use lazuli_transfer::document::{self, Place, Query, Repartition, place};
 use lazuli_transfer::table::{Export, Import, table_name};
 
 use super::service::{On, Service, keys_help};
@@ -80,4 +81,47 @@ pub(crate) enum BlobCommand {
         #[command(flatten)]
         service: Service,
     },
+}
+
+const DOCUMENTS_AFTER_HELP: &str = "Keys are never flags. With --endpoint the key is AZURE_COSMOS_KEY of the environment.\n\
+    Interrupt at any time: --resume continues. Formats: docs/document-import-export.md";
+
+const REPARTITION_AFTER_HELP: &str =
+    "Kill it at any time: the same command continues. More: docs/document-import-export.md";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DocumentsCommand {
+    /// List the databases and containers of an account
+    List(#[command(flatten)] Service),
+    /// Create a container, and its database if there is none
+    Create {
+        #[arg(value_parser = place, value_name = "DATABASE/CONTAINER")]
+        place: Place,
+        /// The path of the partition key; several make a hierarchical one
+        #[arg(long = "key", value_name = "PATH", required = true)]
+        keys: Vec<String>,
+        /// Request units per second
+        #[arg(long, value_name = "UNITS")]
+        throughput: Option<u32>,
+        #[command(flatten)]
+        service: Service,
+    },
+    /// Write the items of a container, or of a query, to a file or to standard output
+    #[command(after_help = DOCUMENTS_AFTER_HELP)]
+    Export(On<document::Export>),
+    /// Write the items of a file, or of standard input, to a container
+    #[command(after_help = DOCUMENTS_AFTER_HELP)]
+    Import(On<document::Import>),
+    /// Run a query and print its rows
+    #[command(after_help = DOCUMENTS_AFTER_HELP)]
+    Query(On<Query>),
+    /// Give a container that is in use another partition key
+    #[command(
+        after_help = REPARTITION_AFTER_HELP,
+        long_about = "Give a container that is in use another partition key: its items are copied into a \
+                      new container, changes are followed, all items are compared, and then the new \
+                      one takes the name of the former. Clients are held back for a moment by 429, \
+                      which their SDKs wait for."
+    )]
+    Repartition(On<Repartition>),
 }

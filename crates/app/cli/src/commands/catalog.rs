@@ -12,15 +12,19 @@ use lazuli_console::{Failure, Result};
 pub(crate) fn run(command: CatalogCommand) -> Result<()> {
     match command {
         CatalogCommand::Rebuild { accept, target } => rebuild(accept, &target),
-        CatalogCommand::Move { to, target } => move_to(&to, &target),
+        CatalogCommand::Move { to, blocks, target } => move_to(&to, blocks.as_deref(), &target),
     }
 }
 
-fn move_to(to: &str, target: &Target) -> Result<()> {
-    let moved = catalog_move::offline(&client::settings(target)?, to).told()?;
+fn move_to(to: &str, blocks: Option<&str>, target: &Target) -> Result<()> {
+    let moved = catalog_move::offline(&client::settings(target)?, to, blocks).told()?;
     output::changed(target.json, &moved, || {
-        let [rows, shards, old] = ["rows", "shards", "old"].map(|field| cell(&moved[field]));
-        format!("moved the catalog of {shards} shards, {rows} rows; the old one is in {old}")
+        let fields = ["rows", "shards", "files", "old"];
+        let [rows, shards, files, old] = fields.map(|field| cell(&moved[field]));
+        format!(
+            "moved the catalog of {shards} shards, {rows} rows, and {files} files of large blobs; \
+             the old catalog is in {old}"
+        )
     });
     Ok(())
 }

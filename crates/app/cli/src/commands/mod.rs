@@ -36,6 +36,7 @@ pub(crate) fn run(command: Command) -> Result<()> {
         Command::Account(command) => account::run(command),
         Command::Backup(command) => backup::run(command),
         Command::Blob(command) => transfer::blob(command),
+        Command::Documents(command) => transfer::documents(command),
         Command::Table(command) => transfer::table(command),
         Command::Fsck { repair, target } => fsck::run(&target, repair),
         Command::Catalog(command) => catalog::run(command),
@@ -50,7 +51,7 @@ pub(crate) fn run(command: Command) -> Result<()> {
         }
         Command::Man { folder } => shell_texts::man(&folder),
         Command::Version => {
-            output::line(&format!("lazuli {}", env!("CARGO_PKG_VERSION")));
+            output::line(&format!("lazuli {}", *crate::args::VERSION));
             Ok(())
         }
     }

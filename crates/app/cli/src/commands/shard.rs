@@ -26,9 +26,22 @@ pub(crate) fn run(command: ShardCommand) -> Result<()> {
 
 fn list(target: &Target) -> Result<()> {
     let Some(answer) = fetch(target, "/v1/shards")? else { return Ok(()) };
-    let columns = ["id", "name", "region", "labels", "partitions", "state"];
-    output::table(&columns, &rows(&answer["shards"], &columns));
+    let columns = ["id", "name", "region", "labels", "partitions", "state", "standby"];
+    let mut shards = answer["shards"].clone();
+    for shard in shards.as_array_mut().into_iter().flatten() {
+        shard["standby"] = json!(standby(shard));
+    }
+    output::table(&columns, &rows(&shards, &columns));
     Ok(())
+}
+
+/// How far behind the standby is that reads go to which allow an old state.
+fn standby(shard: &Value) -> String {
+    match (shard["standby"].as_str(), shard["standby_behind_s"].as_f64()) {
+        (Some("read"), Some(seconds)) => format!("{seconds:.1} s behind"),
+        (Some("unused"), _) => "unused".to_owned(),
+        _ => String::new(),
+    }
 }
 
 fn add(

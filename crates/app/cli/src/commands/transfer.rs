@@ -1,10 +1,10 @@
-//! `lazuli table …` and `lazuli blob …`: finds the account and calls `lazuli-transfer`.
+//! `lazuli table …`, `lazuli blob …` and `lazuli documents …`: finds the account and calls `lazuli-transfer`.
 
 use lazuli_console::Result;
-use lazuli_transfer::{blob, table};
+use lazuli_transfer::{blob, document, table};
 
 use crate::args::service::On;
-use crate::args::transfer::{BlobCommand, TableCommand};
+use crate::args::transfer::{BlobCommand, DocumentsCommand, TableCommand};
 
 pub(crate) fn table(command: TableCommand) -> Result<()> {
     match command {
@@ -43,6 +43,30 @@ pub(crate) fn blob(command: BlobCommand) -> Result<()> {
         }
         BlobCommand::Delete { container, service } => {
             blob::delete(service.blobs()?, &container, service.target.json)
+        }
+    }
+}
+
+pub(crate) fn documents(command: DocumentsCommand) -> Result<()> {
+    match command {
+        DocumentsCommand::List(service) => {
+            document::list(&service.documents()?, service.target.json)
+        }
+        DocumentsCommand::Create { place, keys, throughput, service } => {
+            let account = service.documents()?;
+            document::create(&account, &place, &keys, throughput, service.target.json)
+        }
+        DocumentsCommand::Export(On { options, service }) => {
+            document::export(&service.documents()?, &options, service.target.json)
+        }
+        DocumentsCommand::Import(On { options, service }) => {
+            document::import(&service.documents()?, &options, service.target.json)
+        }
+        DocumentsCommand::Query(On { options, service }) => {
+            document::query(&service.documents()?, &options)
+        }
+        DocumentsCommand::Repartition(On { options, service }) => {
+            document::repartition(&service.documents()?, &options, service.target.json)
         }
     }
 }

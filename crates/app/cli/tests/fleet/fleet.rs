@@ -25,12 +25,14 @@ pub(crate) struct Node {
 
 impl Node {
     pub(crate) fn join(catalog: &str, name: &str) -> Self {
+        Self::join_with(catalog, name, &[])
+    }
+
+    /// The same with further flags.
+    pub(crate) fn join_with(catalog: &str, name: &str, more: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let server = Server::start_with(
-            folder.path(),
-            &["--catalog", catalog, "--node-name", name, "--blob-collect-interval", "1s"],
-            &[],
-        );
+        let flags = ["--catalog", catalog, "--node-name", name, "--blob-collect-interval", "1s"];
+        let server = Server::start_with(folder.path(), &[&flags, more].concat(), &[]);
         Self { server, folder }
     }
 

@@ -4,10 +4,14 @@
 #![allow(clippy::unwrap_used, reason = "a panic in a test is the failure report")]
 
 mod both_kinds;
+mod compose;
+mod differential;
 mod fleet;
+mod large_blobs;
 mod nodes;
 #[path = "../it/program/mod.rs"]
 #[allow(dead_code, reason = "other tests use more of it")]
 mod program;
+mod standby;
 mod traffic;
 mod weather;

@@ -67,23 +67,8 @@ fn wrong_tokens_are_throttled_at_both_doors_together() {
 #[test]
 fn tokens_that_anybody_can_make_are_refused_where_other_machines_can_reach_them() {
     let folder = tempfile::tempdir().unwrap();
-    let arguments = ["serve", "--oauth", "basic", "--host", "0.0.0.0", "--admin-port", "0"];
-    let arguments = [
-        &arguments[..],
-        &[
-            "--blob-port",
-            "0",
-            "--queue-port",
-            "0",
-            "--table-port",
-            "0",
-            "--document-port",
-            "0",
-            "--tls",
-            "only",
-        ],
-    ]
-    .concat();
+    let arguments =
+        ["serve", "--oauth", "basic", "--host", "0.0.0.0", "--ports", "free", "--tls", "only"];
     let mut command = lazuli(folder.path(), &arguments);
     let refused = command.env("LAZULI_ACCOUNTS", "mine:a2V5a2V5a2V5").output().unwrap();
     assert_eq!(refused.status.code(), Some(1));
@@ -180,13 +165,7 @@ fn a_certificate_of_version_1_is_refused_with_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let certificate =
         concat!(env!("CARGO_MANIFEST_DIR"), "/../../wire/net/tests/certificates/version-1.pem");
-    let ports = [
-        "--blob-port=0",
-        "--queue-port=0",
-        "--table-port=0",
-        "--document-port=0",
-        "--admin-port=0",
-    ];
+    let ports = ["--ports", "free"];
     let tls = ["serve", "--tls", "only", "--tls-cert", certificate, "--tls-key", certificate];
     let refused = run(folder.path(), &[&tls[..], &ports].concat());
     assert_eq!(refused.status.code(), Some(1));

@@ -455,15 +455,7 @@ fn a_missing_catalog_beside_shards_is_refused() {
     two_shards(&server);
     stop(server);
     std::fs::rename(place.data("catalog"), place.path().join("aside")).unwrap();
-    let ports = [
-        "--blob-port=0",
-        "--queue-port=0",
-        "--table-port=0",
-        "--document-port=0",
-        "--admin-port=0",
-    ];
-    let serve = [&["serve"][..], &ports].concat();
-    for arguments in [&serve[..], &["fsck"]] {
+    for arguments in [&["serve", "--ports", "free"][..], &["fsck"]] {
         let refused = place.run(arguments);
         assert_eq!(refused.status.code(), Some(1));
         assert!(stderr(&refused).contains("lazuli catalog rebuild"), "{}", stderr(&refused));

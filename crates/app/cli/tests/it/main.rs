@@ -9,6 +9,7 @@ mod blob;
 mod blob_faults;
 mod closed_doors;
 mod commands;
+mod documents;
 mod explorer;
 #[cfg(target_os = "linux")]
 mod failing_disk;
@@ -16,6 +17,7 @@ mod folders;
 #[cfg(target_os = "linux")]
 mod full_disk;
 mod handing_over;
+mod monitoring;
 mod program;
 mod rebalance;
 mod retiring;

@@ -82,21 +82,7 @@ fn a_second_signal_stops_it_at_once() {
 #[test]
 fn published_keys_are_refused_where_other_machines_can_reach_them() {
     let folder = tempfile::tempdir().unwrap();
-    let arguments = [
-        "serve",
-        "--host",
-        "0.0.0.0",
-        "--blob-port",
-        "0",
-        "--queue-port",
-        "0",
-        "--table-port",
-        "0",
-        "--document-port",
-        "0",
-        "--admin-port",
-        "0",
-    ];
+    let arguments = ["serve", "--host", "0.0.0.0", "--ports", "free"];
     let refused = run(folder.path(), &arguments);
     assert_eq!(refused.status.code(), Some(1));
     let text = stderr(&refused);
@@ -120,22 +106,7 @@ fn published_keys_are_refused_where_other_machines_can_reach_them() {
 fn a_folder_in_use_and_a_port_in_use_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
-    let refused = run(
-        folder.path(),
-        &[
-            "serve",
-            "--blob-port",
-            "0",
-            "--queue-port",
-            "0",
-            "--table-port",
-            "0",
-            "--document-port",
-            "0",
-            "--admin-port",
-            "0",
-        ],
-    );
+    let refused = run(folder.path(), &["serve", "--ports", "free"]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(stderr(&refused).contains("is in use by process"), "{}", stderr(&refused));
 

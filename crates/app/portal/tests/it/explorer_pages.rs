@@ -48,6 +48,26 @@ fn answer(ask: &Ask) -> Option<Value> {
         ("GET", "queues/mine/line/messages") => json!({
             "messages": [{ "id": "1", "inserted": "", "expires": "", "dequeues": 0, "text": NAME }],
         }),
+        ("GET", "documents/mine") => {
+            json!({ "collections": [{ "name": "db/things", "key": ["/pk"] }], "next": null })
+        }
+        ("GET", "documents/mine/db%2Fthings") => json!({
+            "name": "db/things", "key": ["/pk"], "throughput": 400, "is_autoscale": false,
+            "is_pending": true, "definition": {},
+            "ranges": [{ "id": "1", "min": "", "max": "FF", "kilobytes": 3, "items": 2,
+                         "units_per_second": 1.5 }],
+        }),
+        ("GET", "documents/mine/db%2Fthings/items") => json!({
+            "rows": [{ "id": NAME, "pk": NAME, "_rid": "r", "_etag": "e" }], "units": 2.83,
+            "items_read": 1, "bytes_read": 100, "next": "n~",
+            "indexes": { "UtilizedIndexes": { "SingleIndexes": [{ "IndexSpec": "/pk/?" }] } },
+        }),
+        ("GET", "documents/mine/db%2Fthings/item") => {
+            json!({ "item": { "id": NAME, "pk": NAME, "_etag": "\"e\"", "_ts": 7 } })
+        }
+        ("GET", "documents/mine/db%2Fthings/throughput") => {
+            json!({ "units": 30_000, "ranges": 1, "ranges_then": 5, "units_per_range": 6_000 })
+        }
         ("POST" | "PUT" | "PATCH" | "DELETE", _) => json!({}),
         _ => return None,
     })
@@ -65,11 +85,21 @@ async fn what_is_stored_is_text_on_every_page_and_leads_back_to_itself() {
     let name = percent_encode(NAME);
     let entity = format!("tables/mine/things/entity?partition_key={name}&row_key={name}");
     let blob = format!("blobs/mine/box/blob?name={name}");
+    let key = percent_encode(&json!([NAME]).to_string());
+    let item = format!("documents/mine/db%2Fthings/item?id={name}&key={key}");
     for (page, leads_to) in [
         ("tables/mine/things", entity.as_str()),
         ("blobs/mine/box", blob.as_str()),
         ("queues/mine/line", "queues/mine/line/put"),
         (entity.as_str(), "tables/mine/things/change?partition_key="),
+        ("documents/mine", "documents/mine/db%2Fthings"),
+        ("documents/mine/db%2Fthings", item.as_str()),
+        (
+            "documents/mine/db%2Fthings?as=json&query=SELECT%201",
+            "documents/mine/db%2Fthings?query=SELECT%201",
+        ),
+        (item.as_str(), "documents/mine/db%2Fthings/change?id="),
+        ("documents/mine/db%2Fthings/ranges?units=30000", "documents/mine/db%2Fthings/throughput"),
         (blob.as_str(), "blobs/mine/box/content?name="),
     ] {
         let answer = site.get(&format!("/portal/explorer/{page}"), &cookie).await;
@@ -124,6 +154,31 @@ async fn changes_are_sent_on_the_version_that_was_shown_and_only_with_the_secret
         ),
         ("queues/mine/line/put", "text=hello", "POST /v1/explorer/queues/mine/line/messages"),
         ("queues/mine/line/clear", "sure=yes", "DELETE /v1/explorer/queues/mine/line/messages"),
+        (
+            "create/documents/mine",
+            "name=d%2Fc&key=%2Fpk&throughput=400",
+            "POST /v1/explorer/documents/mine",
+        ),
+        (
+            "documents/mine/db%2Fthings/put",
+            "item={}",
+            "PUT /v1/explorer/documents/mine/db%2Fthings/item",
+        ),
+        (
+            "documents/mine/db%2Fthings/change?id=1&key=[]",
+            "how=replace&etag=e&item={}",
+            "PUT /v1/explorer/documents/mine/db%2Fthings/item",
+        ),
+        (
+            "documents/mine/db%2Fthings/change?id=1&key=[]",
+            "how=delete&etag=e&sure=yes",
+            "DELETE /v1/explorer/documents/mine/db%2Fthings/item?id=1&key=%5B%5D e",
+        ),
+        (
+            "documents/mine/db%2Fthings/throughput",
+            "units=30000",
+            "PUT /v1/explorer/documents/mine/db%2Fthings/throughput",
+        ),
     ];
     for (path, form, expected) in changes {
         let path = format!("/portal/explorer/{path}");

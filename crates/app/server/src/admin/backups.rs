@@ -13,9 +13,12 @@ use super::refusal::{Refusal, Result};
 use crate::restores::{Phase, RestoreReason, Restores, Status, Wanted};
 use crate::running::Running;
 
-/// A backup of a partition, as it is at this moment.
-pub(super) async fn take(running: &Running, id: u64) -> Result<Response> {
-    let backup = running.engine.backup(PartitionId(id)).await;
+/// A backup of a partition, as it is at this moment, or as a standby of its shard shows it.
+pub(super) async fn take(running: &Running, id: u64, stale: bool) -> Result<Response> {
+    let backup = match stale {
+        true => running.engine.allowing_stale().backup(PartitionId(id)).await,
+        false => running.engine.backup(PartitionId(id)).await,
+    };
     let backup = backup.map_err(|error| match error.reason() {
         Some(MapReason::PartitionNotFound) => {
             Refusal::not_found("partition", &id.to_string(), "lazuli partition list")

@@ -189,7 +189,7 @@ impl Admin {
                 history::partition(running, id, step).await?
             }
             Operation::History { step } => history::everything(running, step),
-            Operation::Backup { id } => return backups::take(running, id).await,
+            Operation::Backup { id, stale } => return backups::take(running, id, stale).await,
             Operation::Restore(wanted) => {
                 backups::restore(&running.restores, request.body, wanted).await?
             }

@@ -74,6 +74,8 @@ pub(super) enum Operation {
     /// The answer is a backup of the partition.
     Backup {
         id: u64,
+        /// Whether a standby may answer, with a state that is a little old.
+        stale: bool,
     },
     /// The body is a backup.
     Restore(Wanted),

@@ -102,8 +102,9 @@ const ROUTES: &[Route] = &[
     })
     .taking(&["step"]),
     read("/v1/partitions/{id}/backup", "backup-partition", |given| {
-        Ok(Operation::Backup { id: given.number("id")? })
-    }),
+        Ok(Operation::Backup { id: given.number("id")?, stale: given.flag("stale")? })
+    })
+    .taking(&["stale"]),
     read("/v1/restores", "list-restores", |_| Ok(Operation::ListRestores)),
     change("POST", "/v1/restores", "restore", |given| {
         let into = given.parameter("into").map(str::to_owned);
@@ -384,7 +385,9 @@ mod tests {
             parse("GET", "/v1/maps/tables%2Fx/history", ""),
             Ok(Operation::MapHistory { name: "tables/x".to_owned(), step: Step::TenSeconds })
         );
-        assert_eq!(parse("GET", "/v1/partitions/7/backup", ""), Ok(Operation::Backup { id: 7 }));
+        let backup = |stale| Ok(Operation::Backup { id: 7, stale });
+        assert_eq!(parse("GET", "/v1/partitions/7/backup", ""), backup(false));
+        assert_eq!(parse("GET", "/v1/partitions/7/backup", "stale=true"), backup(true));
         let wanted = Wanted { into: Some("tables/a/b".to_owned()), replace: true };
         assert_eq!(
             parse("POST", "/v1/restores", "into=tables%2Fa%2Fb&replace=true"),

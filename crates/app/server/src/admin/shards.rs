@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use lazuli_shardmap::manager::NewShard;
 use lazuli_shardmap::{Shard, drained};
-use lazuli_store::Error;
+use lazuli_store::{Copies, Error};
 use serde_json::{Value, json};
 
 use super::refusal::{Refusal, Result};
@@ -95,9 +95,23 @@ async fn show(running: &Running, shard: &Shard) -> Result<Value> {
     let health = running.host.opened(shard.id).map(|opened| opened.store().health());
     let reason = health.as_ref().and_then(|health| health.reason());
     let is_drained = drained::list(running.catalog()).await?.contains(&shard.id);
+    let copies = running.host.opened(shard.id).and_then(|opened| opened.store().copies());
+    let (standby, standby_error) = match &copies {
+        None => (Value::Null, None),
+        Some(Copies::Behind(time)) => (json!(time.as_secs_f64()), None),
+        Some(Copies::Unused(error)) => (Value::Null, Some(error.to_string())),
+    };
     Ok(json!({
         "id": shard.id.0,
         "name": shard.name,
+        // What this node may read from a standby was answered this many seconds ago at the most.
+        "standby_behind_s": standby,
+        "standby": match &copies {
+            None => "none",
+            Some(Copies::Behind(_)) => "read",
+            Some(Copies::Unused(_)) => "unused",
+        },
+        "standby_error": standby_error,
         "location": shard.location,
         "region": shard.region,
         "labels": shard.labels,

@@ -1,4 +1,4 @@
-//! Blocks of blobs as rows of a database, written by one node under a generation of its own.
+//! Blocks of blobs that a fleet shares, as rows of a database or as objects, written by one node under a generation of its own.
 //!
 //! A block is written before the row that names it. So others may only take unnamed blocks away of a node that will never
 //! name them: one whose row in the catalog is gone. A node that was only silent, and finds its row gone, writes under a new
@@ -11,10 +11,14 @@ use lazuli_engine::{BlockFile, BlockId, Blocks, Engine, FoundFile, Owner};
 use lazuli_env::BoxFuture;
 use lazuli_store::Result;
 use lazuli_store::blocks::{BlockReader, BlockWriter};
+use lazuli_store::objects::Objects;
 use lazuli_store_postgres::{Generation, PostgresBlocks, Settings as Database};
+
+use crate::settings::BlocksAt;
 
 pub(crate) struct RowBlocks {
     database: Database,
+    objects: Option<Arc<dyn Objects>>,
     engine: Arc<Engine>,
     current: Mutex<Current>,
     /// Held while a new generation is begun.
@@ -30,9 +34,10 @@ struct Current {
 
 impl RowBlocks {
     /// Opens the blocks. The node must have its row in the catalog already.
-    pub(crate) async fn open(database: Database, engine: Arc<Engine>) -> Result<Self> {
-        let current = Mutex::new(begin(&database, &engine).await?);
-        Ok(Self { database, engine, current, renewing: tokio::sync::Mutex::default() })
+    pub(crate) async fn open(at: &BlocksAt, engine: Arc<Engine>) -> Result<Self> {
+        let (database, objects) = (at.database.clone(), at.objects()?);
+        let current = Mutex::new(begin(&database, objects.clone(), &engine).await?);
+        Ok(Self { database, objects, engine, current, renewing: tokio::sync::Mutex::default() })
     }
 
     fn current(&self) -> MutexGuard<'_, Current> {
@@ -57,7 +62,7 @@ impl RowBlocks {
         if !self.is_current() {
             // Without a row in the catalog the new generation would be swept as well.
             self.engine.may_name()?;
-            let begun = begin(&self.database, &self.engine).await?;
+            let begun = begin(&self.database, self.objects.clone(), &self.engine).await?;
             *self.current() = begun;
         }
         Ok(self.newest())
@@ -81,9 +86,13 @@ impl RowBlocks {
     }
 }
 
-async fn begin(database: &Database, engine: &Engine) -> Result<Current> {
-    let removals = engine.removals();
-    let blocks = PostgresBlocks::open(database.clone(), &engine.node().to_string()).await?;
+async fn begin(
+    database: &Database,
+    objects: Option<Arc<dyn Objects>>,
+    engine: &Engine,
+) -> Result<Current> {
+    let (removals, node) = (engine.removals(), engine.node().to_string());
+    let blocks = PostgresBlocks::open_at(database.clone(), objects, &node).await?;
     Ok(Current { blocks: Arc::new(blocks), removals })
 }
 

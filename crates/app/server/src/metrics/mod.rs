@@ -3,10 +3,13 @@
 mod page;
 mod process;
 
+use std::sync::Arc;
+
 use lazuli_balance::Goal;
-use lazuli_engine::{PartitionId, ShardId};
+use lazuli_engine::{LiveShard, PartitionId, ShardId};
 use lazuli_history::Point;
 use lazuli_net::metrics::{BUCKETS_S, Series};
+use lazuli_store::Copies;
 
 use crate::balance::Kind;
 use crate::health::STATES;
@@ -154,6 +157,28 @@ impl Running {
             for shard in &shards {
                 let id = shard.id.to_string();
                 page.sample(name, &[("shard", &id)], figure(&shard.stats()) as f64);
+            }
+        }
+        self.write_standbys(page, &shards);
+    }
+
+    /// Only of shards whose address names standbys that may be read.
+    fn write_standbys(&self, page: &mut Page, shards: &[Arc<LiveShard>]) {
+        let copies: Vec<_> = shards
+            .iter()
+            .filter_map(|shard| Some((shard.id.to_string(), shard.store().copies()?)))
+            .collect();
+        let name = "lazuli_shard_standby_read";
+        page.family(name, "gauge", "Whether reads that allow an old state go to a standby.");
+        for (id, copies) in &copies {
+            let is_read = matches!(copies, Copies::Behind(_));
+            page.sample(name, &[("shard", id)], f64::from(u8::from(is_read)));
+        }
+        let name = "lazuli_shard_standby_behind_seconds";
+        page.family(name, "gauge", "How old the state may be that is read from a standby.");
+        for (id, copies) in &copies {
+            if let Copies::Behind(time) = copies {
+                page.sample(name, &[("shard", id)], time.as_secs_f64());
             }
         }
     }

@@ -1,5 +1,7 @@
 //! The settings of the Documents front: their rows, and the limits that are read from them.
 
+use lazuli_shapes::document::Sizing;
+
 use super::table::{Row, row};
 use super::{Reader, Result, memory_bytes, value};
 
@@ -41,6 +43,18 @@ pub(super) const ROWS: &[Row] = &[
         Some("10000"),
         "The most request units per second of a physical partition; beyond it, it is split",
     ),
+    row(
+        "document-partition-bytes-max",
+        "BYTES",
+        Some("50GiB"),
+        "The size beyond which a physical partition is split, if it has more than one partition key",
+    ),
+    row(
+        "document-key-bytes-max",
+        "BYTES",
+        Some("20GiB"),
+        "The most bytes of all items with one partition key; beyond it only deletions are taken",
+    ),
 ];
 
 const SWITCH: &[(&str, bool)] = &[("on", true), ("off", false)];
@@ -55,6 +69,13 @@ pub(super) fn limits(one: &Reader<'_>) -> Result<lazuli_documents::Limits> {
         initial_partition_units: one.need("document-partition-units", units)?,
         physical_partition_units_max: one.need("document-partition-units-max", units)?,
         ..lazuli_documents::Limits::default()
+    })
+}
+
+pub(super) fn sizing(one: &Reader<'_>) -> Result<Sizing> {
+    Ok(Sizing {
+        range_bytes_max: one.need("document-partition-bytes-max", value::bytes)?,
+        shardlet_bytes_max: one.need("document-key-bytes-max", value::bytes)?,
     })
 }
 

@@ -10,6 +10,7 @@ mod fleet;
 mod nearest;
 mod print;
 mod sources;
+mod storage;
 pub mod table;
 mod value;
 
@@ -20,7 +21,7 @@ use std::time::Duration;
 
 pub use balance::Balance;
 pub use doc::page;
-pub use fleet::Fleet;
+pub use fleet::{BlocksAt, Fleet};
 pub use print::{json, lines};
 pub use sources::{FILE_DEFAULT, Origin, Sources, Texts};
 pub use table::{Row, TABLE};
@@ -30,10 +31,9 @@ pub use value::{
 };
 
 use lazuli_azure::auth::bearer::Tokens;
-use lazuli_http::client;
 
 use crate::accounts::{self, Account};
-use crate::fronts::{self, FRONTS, FrontRow};
+use crate::fronts::{FRONTS, FrontRow};
 use crate::secret::Secret;
 
 /// Everything the server is told. Made by [`Settings::read`].
@@ -69,6 +69,7 @@ pub struct Settings {
     pub tables: lazuli_tables::Limits,
     /// What the Documents front takes; by default what the original takes.
     pub documents: lazuli_documents::Limits,
+    pub document_sizing: lazuli_shapes::document::Sizing,
     pub balance: Balance,
     /// How many partitions have a history.
     pub history_partitions_max: usize,
@@ -185,7 +186,7 @@ impl Settings {
             fleet: fleet::fleet(&one)?,
             host: one.need("host", value::host)?,
             fronts: FRONTS.iter().map(|front| of_front(&one, front)).collect::<Result<_>>()?,
-            admin_port: one.need("admin-port", value::port)?,
+            admin_port: admin_port(&one)?,
             ready_file: one.file("ready-file"),
             servicebus_config: one.file("servicebus-config"),
             durability: one.need("durability", |text| value::choice(text, DURABILITIES))?,
@@ -194,11 +195,12 @@ impl Settings {
             tokens: one.need("oauth", |text| value::choice(text, TOKENS))?,
             in_flight_bytes: one.need("in-flight-bytes-max", value::bytes)?,
             listening: listening(&one, None)?,
-            blobs: blobs(&one)?,
+            blobs: storage::blobs(&one)?,
             blob_collect_interval: one.need("blob-collect-interval", value::time)?,
-            queues: queues(&one)?,
-            tables: tables(&one)?,
+            queues: storage::queues(&one)?,
+            tables: storage::tables(&one)?,
             documents: documents::limits(&one)?,
+            document_sizing: documents::sizing(&one)?,
             balance: balance::balance(&one)?,
             history_partitions_max: one.need("history-partitions-max", value::count)?,
             log: Log {
@@ -214,14 +216,19 @@ impl Settings {
 /// What one front is told, each value its own or that of all fronts.
 fn of_front(one: &Reader<'_>, front: &'static FrontRow) -> Result<FrontSettings> {
     let name = front.own("port");
-    let is_asked = one.0.get(&name).is_some_and(|(_, origin)| *origin != Origin::Default);
     let port = match one.need(&name, value::port_or_off)? {
         None => Port::Off,
-        Some(port) if is_asked => Port::Asked(port),
+        Some(port) if one.is_set(&name) => Port::Asked(port),
+        Some(_) if one.takes_free_ports()? => Port::Asked(0),
         Some(port) => Port::Default(port),
     };
     let accounts = one.may(&front.own("accounts"), value::names)?;
     Ok(FrontSettings { front, port, listening: listening(one, Some(front))?, accounts })
+}
+
+fn admin_port(one: &Reader<'_>) -> Result<u16> {
+    let port = one.need("admin-port", value::port)?;
+    Ok(if !one.is_set("admin-port") && one.takes_free_ports()? { 0 } else { port })
 }
 
 fn listening(one: &Reader<'_>, front: Option<&FrontRow>) -> Result<Listening> {
@@ -277,52 +284,6 @@ fn memory_bytes(text: &str) -> value::Parsed<usize> {
     usize::try_from(value::bytes(text)?).map_err(|_| "fewer bytes than memory holds".to_owned())
 }
 
-fn blobs(one: &Reader<'_>) -> Result<lazuli_blobs::Limits> {
-    let default = lazuli_blobs::Limits::default();
-    let document_bytes_max = one.may("blob-body-bytes-max", memory_bytes)?;
-    Ok(lazuli_blobs::Limits {
-        document_bytes_max: document_bytes_max.unwrap_or(default.document_bytes_max),
-        put_blob_bytes_max: one.need("blob-put-bytes-max", value::bytes)?,
-        block_bytes_max: one.need("blob-block-bytes-max", value::bytes)?,
-        append_bytes_max: one.need("blob-append-bytes-max", value::bytes)?,
-        page_items_max: one.need("blob-page-items-max", value::count)?,
-        sources: client::Sources {
-            hosts: one.may("blob-source-hosts", value::hosts)?.unwrap_or_default(),
-            ..client::Sources::default()
-        },
-        ..default
-    })
-}
-
-/// A number per second. More than the type holds is as good as none.
-fn rate(text: &str) -> value::Parsed<u32> {
-    value::count(text).map(|number| u32::try_from(number).unwrap_or(u32::MAX))
-}
-
-fn queues(one: &Reader<'_>) -> Result<lazuli_queues::Limits> {
-    Ok(lazuli_queues::Limits {
-        body_bytes_max: one.need_of(fronts::find("queues"), "body-bytes-max", memory_bytes)?,
-        message_bytes_max: one.need("queue-message-bytes-max", memory_bytes)?,
-        messages_per_second_max: one.may("queue-messages-per-second-max", rate)?,
-        ..lazuli_queues::Limits::default()
-    })
-}
-
-fn tables(one: &Reader<'_>) -> Result<lazuli_tables::Limits> {
-    Ok(lazuli_tables::Limits {
-        body_bytes_max: one.need_of(fronts::find("tables"), "body-bytes-max", memory_bytes)?,
-        key_units_max: one.need("table-key-bytes-max", memory_bytes)? / 2,
-        value_bytes_max: one.need("table-value-bytes-max", memory_bytes)?,
-        property_count_max: one.need("table-properties-max", value::count)?,
-        entity_bytes_max: one.need("table-entity-bytes-max", memory_bytes)?,
-        transaction_operations_max: one.need("table-transaction-operations-max", value::count)?,
-        transaction_bytes_max: one.need("table-transaction-bytes-max", memory_bytes)?,
-        page_items_max: one.need("table-page-items-max", value::count)?,
-        scan_time_max: one.need("table-query-timeout", value::time)?,
-        ..lazuli_tables::Limits::default()
-    })
-}
-
 /// The files of the certificate. They make sense only if some front speaks TLS.
 fn tls_files(one: &Reader<'_>) -> Result<Option<(PathBuf, PathBuf)>> {
     let files = match (one.file("tls-cert"), one.file("tls-key")) {
@@ -361,15 +322,23 @@ impl Reader<'_> {
         self.may(name, parse)?.ok_or_else(missing)
     }
 
+    /// Whether somebody has set it, so that it is not the default.
+    fn is_set(&self, name: &str) -> bool {
+        self.0.get(name).is_some_and(|(_, origin)| *origin != Origin::Default)
+    }
+
+    /// Whether a port that nobody has set is any free one.
+    fn takes_free_ports(&self) -> Result<bool> {
+        self.need("ports", |text| value::choice(text, &[("usual", false), ("free", true)]))
+    }
+
     /// The name under which a front finds a setting: its own where that is set, else the one for all fronts. A default of
     /// its own stands back behind what somebody has set for all.
     fn name_of(&self, front: Option<&FrontRow>, name: &str) -> String {
-        let is_set =
-            |name: &str| self.0.get(name).is_some_and(|(_, origin)| *origin != Origin::Default);
         let own = front.map(|front| front.own(name)).filter(|own| self.0.get(own).is_some());
         // All nodes of a fleet show one certificate. A node without it speaks TLS only where it is told to.
-        let is_bare_node = name == "tls" && is_set("catalog") && !is_set("tls-cert");
-        own.filter(|own| is_set(own) || !(is_set(name) || is_bare_node))
+        let is_bare_node = name == "tls" && self.is_set("catalog") && !self.is_set("tls-cert");
+        own.filter(|own| self.is_set(own) || !(self.is_set(name) || is_bare_node))
             .unwrap_or_else(|| name.to_owned())
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::documents;
+use super::{documents, storage};
 use crate::fronts::FRONTS;
 
 /// One setting. Its name is the same everywhere: `table-port` is the flag `--table-port`, the variable
@@ -62,7 +62,7 @@ const fn secret(name: &'static str, takes: &'static str, help: &'static str) -> 
 /// All settings: those below, the port of each front, and what can be set for one front alone.
 pub static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| {
     let mut table = Vec::new();
-    for row in ROWS.iter().chain(documents::ROWS) {
+    for row in all_rows() {
         table.push(*row);
         if row.name == "host" {
             table.extend(FRONTS.iter().map(|front| front.port_row()));
@@ -72,7 +72,7 @@ pub static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| {
         table.push(front.accounts_row());
         for row in ROWS.iter().filter(|row| row.per_front) {
             let name = front.own(row.name);
-            if ROWS.iter().chain(documents::ROWS).all(|other| other.name != name) {
+            if all_rows().all(|other| other.name != name) {
                 let default = front.tls_default.filter(|_| row.name == "tls");
                 let own = Row { name: name.leak(), default, per_front: false, ..*row };
                 table.push(Row { is_override: true, ..own });
@@ -82,12 +82,23 @@ pub static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| {
     table
 });
 
+/// The rows of all fronts, of the server, and of the fronts that have a file of their own here.
+fn all_rows() -> impl Iterator<Item = &'static Row> {
+    ROWS.iter().chain(storage::ROWS).chain(documents::ROWS)
+}
+
 const ROWS: &[Row] = &[
     row("data", "DIR", Some("./lazuli-data"), "The data folder"),
     row("catalog", "postgres://…", None, "The catalog of the fleet to join; without it all is in data"),
-    row("blocks", "postgres://…", None, "Where a fleet keeps large blobs; without it beside its catalog"),
+    row("blocks", "ADDRESS", None, "Where a fleet keeps large blobs: postgres://…, az://… or s3://…; without it beside its catalog"),
     row("node-name", "NAME", None, "What this node of a fleet is called; without it as its host"),
     row("host", "ADDRESS", Some("127.0.0.1"), "The address that the fronts listen on"),
+    row(
+        "ports",
+        "usual|free",
+        Some("usual"),
+        "The ports that nothing else sets, also the admin API's: the usual ones, or any free ones",
+    ),
     row(
         "admin-port",
         "PORT",
@@ -185,93 +196,6 @@ const ROWS: &[Row] = &[
         "TIME",
         Some("10s"),
         "How long requests may continue after a stop signal",
-    ),
-    row(
-        "queue-message-bytes-max",
-        "BYTES",
-        Some("64KiB"),
-        "The largest message of Queues; body-bytes-max bounds it too",
-    ),
-    row(
-        "queue-messages-per-second-max",
-        "COUNT",
-        None,
-        "The most messages per second of one queue; the original service allows 2000",
-    ),
-    row(
-        "table-key-bytes-max",
-        "BYTES",
-        Some("1KiB"),
-        "The largest partition key or row key of Tables, counted as UTF-16",
-    ),
-    row(
-        "table-value-bytes-max",
-        "BYTES",
-        Some("64KiB"),
-        "The largest value of a property of Tables",
-    ),
-    row(
-        "table-properties-max",
-        "COUNT",
-        Some("252"),
-        "The most properties of an entity of Tables",
-    ),
-    row(
-        "servicebus-config",
-        "FILE",
-        None,
-        "Queues, topics and subscriptions to make at start: the Config.json of the emulator",
-    ),
-    row("table-entity-bytes-max", "BYTES", Some("1MiB"), "The largest entity of Tables"),
-    row(
-        "table-transaction-operations-max",
-        "COUNT",
-        Some("100"),
-        "The most operations of an entity group transaction",
-    ),
-    row(
-        "table-transaction-bytes-max",
-        "BYTES",
-        Some("4MiB"),
-        "The largest body of an entity group transaction",
-    ),
-    row(
-        "table-page-items-max",
-        "COUNT",
-        Some("1000"),
-        "The most entities in one page of a query of Tables",
-    ),
-    row(
-        "table-query-timeout",
-        "TIME",
-        Some("5s"),
-        "How long a query of Tables may look for its next page",
-    ),
-    row(
-        "blob-put-bytes-max",
-        "BYTES",
-        Some("5000MiB"),
-        "The largest blob that one request of Blobs may put",
-    ),
-    row("blob-block-bytes-max", "BYTES", Some("4000MiB"), "The largest block of a blob"),
-    row(
-        "blob-append-bytes-max",
-        "BYTES",
-        Some("100MiB"),
-        "The most that one request may append",
-    ),
-    row("blob-page-items-max", "COUNT", Some("5000"), "The most blobs in one page of a list"),
-    row(
-        "blob-request-timeout",
-        "TIME",
-        Some("2h"),
-        "How long a request of Blobs may take altogether: the largest bodies are slow",
-    ),
-    row(
-        "blob-source-hosts",
-        "HOST[:PORT],…",
-        None,
-        "Hosts that blobs may be copied from beside the fronts; on this machine itself only with a port",
     ),
     row(
         "blob-collect-interval",

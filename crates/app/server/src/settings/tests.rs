@@ -98,6 +98,23 @@ fn a_wrong_value_is_refused_with_what_is_expected_and_where_it_stands() {
 }
 
 #[test]
+fn free_ports_are_taken_where_no_other_is_set() {
+    let read = |flags: &[(&'static str, &str)]| {
+        Settings::read(&sources(flags, &[]).texts().unwrap()).unwrap()
+    };
+    let free = read(&[("ports", "free"), ("table-port", "7"), ("blob-port", "off")]);
+    let ports: Vec<_> = free.fronts.iter().map(|it| it.port).collect();
+    assert_eq!(ports[..3], [Port::Off, Port::Asked(0), Port::Asked(7)]);
+    assert!(ports[3..].iter().all(|port| *port == Port::Asked(0)));
+    assert_eq!(free.admin_port, 0);
+    assert_eq!(read(&[("ports", "free"), ("admin-port", "9")]).admin_port, 9);
+    assert_eq!(
+        wrong(&sources(&[("ports", "any")], &[])).split(',').next(),
+        Some("ports takes one of usual")
+    );
+}
+
+#[test]
 fn what_is_set_for_one_front_is_not_set_for_the_others() {
     let flags = [("tls", "only"), ("table-tls", "off"), ("blob-port", "off"), ("queue-port", "0")];
     let flags = sources(&flags, &[("LAZULI_QUEUE_CONNECTIONS_MAX", "7")]);

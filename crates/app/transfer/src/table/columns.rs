@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lazuli_azure::odata::{EdmType, Metadata, Value, write_property, write_string};
 
-use super::csv::{FIELDS_MAX, Field, write_field};
 use super::entity::{PARTITION_KEY, Properties, ROW_KEY, TIMESTAMP};
+use crate::csv::{FIELDS_MAX, Field, write_field};
 
 const TYPE_MARK: &str = "@type";
 
@@ -201,9 +201,9 @@ fn text(value: &Value<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::csv::read_row;
     use super::super::entity::{object, properties};
     use super::*;
+    use crate::csv::read_row;
 
     fn fields(line: &str) -> Vec<Field> {
         read_row(&mut line.as_bytes()).unwrap().unwrap().fields.unwrap()

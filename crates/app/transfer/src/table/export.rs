@@ -4,9 +4,8 @@
 //! columns of a CSV file are known only then, so it is made from those lines; the service is read once for either format.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, BufWriter, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
 use lazuli_console::progress::{Figures, Meter};
@@ -19,9 +18,10 @@ use serde_json::{Value, json};
 
 use super::columns::Union;
 use super::entity::{PARTITION_KEY, ROW_KEY, object, properties};
-use super::progress::{Progress, beside};
 use super::{Export, Format, format_of, is_standard, name_of};
 use crate::account::Account;
+use crate::part::{cannot_write, create, each_line, open_part, rename};
+use crate::progress::{Progress, beside};
 use crate::session::{Call, Session};
 
 /// Writes the entities of a table to a file or to standard output.
@@ -94,10 +94,6 @@ impl Work {
     }
 }
 
-fn cannot_write(error: &io::Error) -> Failure {
-    Failure::failed(format!("cannot write: {error}"))
-}
-
 fn to_standard_output(work: &mut Work, format: Format) -> Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     match format {
@@ -154,33 +150,6 @@ fn to_file(work: &mut Work, export: &Export, format: Format) -> Result<()> {
     work.progress.remove()
 }
 
-fn create(path: &Path) -> Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(true);
-    options.open(path).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
-}
-
-/// The lines that are already there, cut off behind the last page that the progress file knows.
-fn open_part(path: &Path, bytes: u64) -> Result<File> {
-    if bytes == 0 {
-        return create(path);
-    }
-    let cannot = |error: io::Error| Failure::failed(format!("{}: {error}", path.display()));
-    let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(cannot)?;
-    if file.metadata().map_err(cannot)?.len() < bytes {
-        let message = format!("{} is shorter than it was", path.display());
-        return Err(Failure::failed(message).hint("start again with --overwrite"));
-    }
-    file.set_len(bytes).map_err(cannot)?;
-    file.seek(SeekFrom::End(0)).map_err(cannot)?;
-    Ok(file)
-}
-
-fn rename(from: &Path, to: &Path) -> Result<()> {
-    std::fs::rename(from, to)
-        .map_err(|error| Failure::failed(format!("cannot make {}: {error}", to.display())))
-}
-
 /// Makes rows of lines: reads them once for the columns and once for the values.
 fn rows(lines: &File, out: &mut impl Write) -> Result<()> {
     let mut union = Union::default();
@@ -200,23 +169,6 @@ fn rows(lines: &File, out: &mut impl Write) -> Result<()> {
         union.write_row(&mut row, &properties(line).map_err(Failure::failed)?);
         out.write_all(&row).map_err(|error| cannot_write(&error))
     })
-}
-
-fn each_line(lines: &File, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-    let cannot =
-        |error: io::Error| Failure::failed(format!("cannot read what was written: {error}"));
-    let mut from = lines;
-    from.seek(SeekFrom::Start(0)).map_err(cannot)?;
-    let mut input = BufReader::new(from);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        // We wrote these lines, from pages whose size is bounded.
-        if input.read_until(b'\n', &mut line).map_err(cannot)? == 0 {
-            return Ok(());
-        }
-        each(&line)?;
-    }
 }
 
 fn summary(work: &Work, export: &Export, json: bool) {

@@ -16,12 +16,12 @@ use lazuli_console::progress::{Figures, Meter};
 use lazuli_console::{Failure, Result, output};
 use serde_json::json;
 
-use super::frontier::{Frontier, Step};
-use super::progress::Progress;
 use super::source::{Record, Source};
 use super::writer::{Batch, Item, Order, Outcome, Writer};
 use super::{Import, ensure, format_of, is_standard, name_of};
 use crate::account::Account;
+use crate::frontier::{Frontier, Step};
+use crate::progress::Progress;
 use crate::session::Session;
 
 /// The most entities that `--skip-errors` leaves out before it gives up.

@@ -1,16 +1,12 @@
 //! Tables of an account, and their entities in and out of files.
 //!
-//! An export reads pages ([`export`]) and writes lines of JSON or rows of CSV (`columns`, `csv`). An import reads them back
-//! (`source`), writes them in transactions by several connections (`import`, `writer`), and keeps in a file how far it is
-//! (`frontier`, `progress`).
+//! An export reads pages ([`export`]) and writes lines of JSON or rows of CSV (`columns`). An import reads them back
+//! (`source`), writes them in transactions by several connections (`import`, `writer`).
 
 mod columns;
-mod csv;
 mod entity;
 mod export;
-mod frontier;
 mod import;
-mod progress;
 mod source;
 mod writer;
 
@@ -134,7 +130,7 @@ pub fn table_name(name: &str) -> std::result::Result<String, &'static str> {
 }
 
 /// Whether standard input or output is meant instead of a file.
-fn is_standard(file: &Path) -> bool {
+pub(crate) fn is_standard(file: &Path) -> bool {
     file == Path::new("-")
 }
 

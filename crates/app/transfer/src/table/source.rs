@@ -7,8 +7,9 @@ use lazuli_console::{Failure, Result};
 
 use super::Format;
 use super::columns::Header;
-use super::csv::read_row;
 use super::entity::Entity;
+use crate::csv::read_row;
+use crate::frontier::FilePosition;
 
 /// The longest line of JSON. An entity of the service has 1 MiB.
 const LINE_BYTES_MAX: u64 = 32 * 1024 * 1024;
@@ -16,13 +17,6 @@ const LINE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 const AHEAD: usize = 256;
 /// The byte order mark, with which some programs begin a text.
 const ENCODING_MARK: &[u8] = b"\xef\xbb\xbf";
-
-/// A position in a file: behind so many bytes, in this line, the first one being 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FilePosition {
-    pub(super) offset: u64,
-    pub(super) line: u64,
-}
 
 /// An entity of the file, or what is wrong with it.
 #[derive(Debug)]

@@ -13,8 +13,7 @@ use lazuli_http::multipart::{boundary, parts};
 
 use super::Mode;
 use super::entity::Entity;
-use super::frontier::Step;
-use super::source::FilePosition;
+use crate::frontier::{FilePosition, Step};
 use crate::session::{Answered, Call, ServiceError, Session, is_passing};
 
 /// The most operations of a transaction that the service takes.

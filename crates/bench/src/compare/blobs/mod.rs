@@ -39,7 +39,7 @@ pub fn run(options: &Options) -> Result<Report> {
     let mut report = Report::default();
     report.say(Row::HEAD);
     let ours = Server::start(Kind::Synced, options, &options.folder.join("ours"))?;
-    let peer = Server::start(Kind::Azurite, options, &options.folder.join("peer"))?;
+    let peer = Server::start(Kind::Peer, options, &options.folder.join("peer"))?;
     for bytes in PUT_BYTES {
         let content = requests::content(bytes);
         compare("put", bytes, options, &mut report, &ours, &peer, |server| {

@@ -32,7 +32,7 @@ pub fn run(options: &Options) -> Result<Report> {
     let mut report = Report::default();
     report.say(Row::HEAD);
     let ours = Server::start(Kind::Synced, options, &options.folder.join("ours"))?;
-    let peer = Server::start(Kind::Azurite, options, &options.folder.join("peer"))?;
+    let peer = Server::start(Kind::Peer, options, &options.folder.join("peer"))?;
     for operation in OPERATIONS.into_iter().filter(|it| options.wants(it.name())) {
         for connections in CONNECTIONS {
             // The emulator first, ours right after it, so that other load on the machine affects both.
@@ -103,7 +103,7 @@ fn growth(options: &Options, few: &Server, report: &mut Report) -> Result {
                 figures.push(figure(operation, CONNECTIONS_BOUND, options, server, queue)?);
             }
         }
-        report::growth(report, operation.name(), &small, &large);
+        report::growth(report, operation.name(), report::GROWTH_MAX, &small, &large);
     }
     Ok(())
 }

@@ -6,15 +6,13 @@ mod requests;
 use super::load::{self, Figure, nonce};
 use super::report::{self, Bound, Row};
 use super::server::{Kind, Server};
-use super::{Options, Result};
-use crate::figures::{median, milliseconds};
+use super::{Options, Result, start};
 use crate::report::Report;
 use requests::{TableOperation, TableRequests};
 
 const CONNECTIONS: [usize; 3] = [1, 16, 64];
 /// At this many most bounds are set.
 const CONNECTIONS_BOUND: usize = 16;
-const COLD_STARTS: usize = 5;
 /// A cold start takes at most this share of the emulator's.
 const START_SHARE_MAX: f64 = 1.0 / 20.0;
 /// How often the small and the large table take turns.
@@ -38,9 +36,9 @@ const OPERATIONS: [TableOperation; 7] = [
 /// Measures everything. The report says whether the bounds are met.
 pub fn run(options: &Options) -> Result<Report> {
     let mut report = Report::default();
-    cold_starts(options, &mut report)?;
+    start::cold_starts(options, START_SHARE_MAX, &mut report)?;
     let ours = Server::start(Kind::Synced, options, &options.folder.join("ours"))?;
-    let peer = Server::start(Kind::Azurite, options, &options.folder.join("peer"))?;
+    let peer = Server::start(Kind::Peer, options, &options.folder.join("peer"))?;
     for server in [&ours, &peer] {
         server.settle();
     }
@@ -87,25 +85,6 @@ fn bound(operation: TableOperation, connections: usize) -> Bound {
         _ => 0.0,
     };
     Bound(least)
-}
-
-/// The first start in a folder creates the data; those that follow find it.
-fn cold_starts(options: &Options, report: &mut Report) -> Result {
-    let folder = |kind: Kind| options.folder.join(format!("start-{kind:?}"));
-    let started = |kind| Ok::<_, String>(Server::start(kind, options, &folder(kind))?.started);
-    let first = [started(Kind::Synced)?, started(Kind::Azurite)?].map(milliseconds);
-    let (mut ours, mut peers) = (Vec::new(), Vec::new());
-    for _ in 0..COLD_STARTS {
-        ours.push(milliseconds(started(Kind::Synced)?));
-        peers.push(milliseconds(started(Kind::Azurite)?));
-    }
-    let (ours, peer) = (median(ours.into_iter()), median(peers.into_iter()));
-    let line = format!("cold start: {ours:.0} ms, peer {peer:.0} ms, 1/{:.0}", peer / ours);
-    report.judge(line, ours / peer <= START_SHARE_MAX);
-    let [ours, peer] = first;
-    report
-        .say(format_args!("first start, which creates the data: {ours:.0} ms, peer {peer:.0} ms"));
-    Ok(())
 }
 
 /// The emulator first, ours right after it, so that other load on the machine affects both.
@@ -172,7 +151,7 @@ fn growth(options: &Options, few: &Server, report: &mut Report) -> Result<u64> {
                 })?);
             }
         }
-        report::growth(report, operation.name(), &small, &large);
+        report::growth(report, operation.name(), report::GROWTH_MAX, &small, &large);
     }
     Ok(memory)
 }

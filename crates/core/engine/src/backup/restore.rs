@@ -106,6 +106,9 @@ impl Engine {
         let (manager, id, routes) = (self.manager.clone(), container.id, head.routes.clone());
         let begun = async move { manager.begin_restore(id, &routes).await };
         let taken = self.to_the_end(begun).await?;
+        // Read again: what it says about entries may have changed until its partitions were taken, and waits for their
+        // restore from then on.
+        let container = self.manager.catalog().container(id).await?;
         let partitions = taken.partitions.iter();
         let shards = partitions.map(|it| self.shards.get(it.shard)).collect::<Result<_>>()?;
         let restore = Restore {

@@ -74,7 +74,10 @@ impl Engine {
         let filed = self.filed.get(&container.schema);
         let hold = filed.as_ref().map(|filed| filed.hold(&partition.routes));
         let guard = LocalMap::partition_guard(id, partition.epoch);
-        let reader = match shard.store.snapshot(&[guard], Reads::Long).await {
+        // Asked for before the snapshot, so that the moment that the backup names is not later than that of its rows.
+        let behind = u64::try_from(self.staleness().as_millis()).unwrap_or(u64::MAX);
+        let taken_ms = self.env.clock.now_ms().saturating_sub(behind);
+        let reader = match self.snapshot(&shard, &guard, Reads::Long).await {
             Err(error) if error.is_moved() => {
                 let message = format!("partition {id} has changed at this moment: try again");
                 return Err(Error::unavailable(MapReason::PartitionChanged, message));
@@ -85,7 +88,6 @@ impl Engine {
         // Figures of a former version may lack the number.
         let lsn = counts.and_then(|counts| counts.settled());
         let lsn = lsn.unwrap_or_else(|| shard.lsns.latest());
-        let taken_ms = self.env.clock.now_ms();
         let head = BackupHead { container, partition: id, routes: partition.routes, lsn, taken_ms };
         Ok(Backup::new(head, reader, filed, hold))
     }

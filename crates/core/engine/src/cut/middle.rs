@@ -96,6 +96,17 @@ impl<'a> Ground<'a> {
         }
     }
 
+    /// All bytes; none if there are too many to walk through.
+    pub(super) async fn counted(&self, walk_max: PageLimit) -> Result<Option<u64>> {
+        let units = self.walk(walk_max).await?;
+        Ok(units.map(|units| units.all.max(0) as u64))
+    }
+
+    /// Roughly how many bytes the store needs for all.
+    pub(super) async fn estimated(&self) -> Result<u64> {
+        self.size(self.routes).await
+    }
+
     pub(super) async fn is_one_unit(&self) -> Result<bool> {
         let [first, last] = self.ends().await?;
         match (first, last) {

@@ -4,6 +4,7 @@
 //! between two units. Finding a middle costs little however much there is: `middle` says how.
 
 mod middle;
+mod shardlet;
 #[cfg(test)]
 mod tests;
 

@@ -26,12 +26,12 @@ impl Engine {
         moving: Move,
         status: &Arc<Mutex<MoveStatus>>,
     ) -> Result<()> {
-        self.manager.settle(moving.container).await?;
+        self.manager.settle_routes(moving.container, &moving.routes).await?;
         let moving = &match moving.stage {
             MoveStage::Cancelled => {
                 let cleared = self.manager.clear_move(moving.number).await?;
                 // Another one may have begun that, and what becomes garbage is not known before it is done.
-                self.manager.settle(moving.container).await?;
+                self.manager.settle_routes(moving.container, &moving.routes).await?;
                 cleared
             }
             _ => moving,

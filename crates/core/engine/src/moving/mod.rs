@@ -13,7 +13,7 @@ mod pass;
 mod status;
 mod verify;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -26,6 +26,7 @@ use lazuli_store::{Error, Result};
 use tokio::sync::Notify;
 
 use crate::engine::Engine;
+use crate::panics::caught;
 use mover::Mover;
 
 pub(crate) use status::Progress;
@@ -37,10 +38,14 @@ type Status = Arc<Mutex<MoveStatus>>;
 /// How long an engine leaves a move alone that another one has taken. Then it looks again, so that a move without a leader is found.
 const LOST_FOR: Duration = Duration::from_secs(5);
 
+/// The longest pause unless the caller says otherwise. Moves aim at a shorter one (`mover::PAUSE_AIM`).
+const PAUSE_LIMIT: Duration = Duration::from_secs(5);
+
 /// How a partition is to be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MoveOptions {
-    /// The longest time for which writers may have to wait.
+    /// The longest time for which writers may have to wait. A move aims at less, and takes more only after it has waited
+    /// in vain for a shorter pause.
     pub pause_limit: Duration,
     /// The most bytes that are copied in a second.
     pub bytes_per_second: Option<u64>,
@@ -48,7 +53,7 @@ pub struct MoveOptions {
 
 impl Default for MoveOptions {
     fn default() -> Self {
-        Self { pause_limit: Duration::from_millis(500), bytes_per_second: None }
+        Self { pause_limit: PAUSE_LIMIT, bytes_per_second: None }
     }
 }
 
@@ -69,6 +74,34 @@ struct KnownMoves {
     epochs: BTreeMap<u64, u64>,
     /// Moves that another engine has taken, and when that was seen.
     lost: BTreeMap<u64, Duration>,
+    /// Since when each open move has waited for its turn: since it was first seen, or last given up. The one that has waited
+    /// for longest is led next, so that moves that cannot go on do not hold up the others.
+    queued: BTreeMap<u64, Duration>,
+    /// Since when moves have waited for a pause as short as they aim at.
+    aiming: BTreeMap<u64, Duration>,
+    /// Whether some move waits because as many are led as may be.
+    is_crowded: bool,
+}
+
+impl KnownMoves {
+    /// Puts the moves in the order of their turns, and forgets those that are over.
+    fn line_up(&mut self, moves: &mut [Move], now: Duration) {
+        let open: BTreeSet<u64> = moves.iter().map(|moving| moving.number).collect();
+        for times in [&mut self.lost, &mut self.queued, &mut self.aiming] {
+            times.retain(|number, _| open.contains(number));
+        }
+        moves.sort_by_key(|moving| {
+            (*self.queued.entry(moving.number).or_insert(now), moving.number)
+        });
+    }
+
+    /// Whether this engine is to lead a move: not if it does already, nor if the move rests or is another engine's.
+    fn may_lead(&self, moving: &Move, now: Duration) -> bool {
+        let rests = moving.is_paused && moving.is_open();
+        let lost = self.lost.get(&moving.number);
+        let lost = moving.is_open() && lost.is_some_and(|at| now < *at + LOST_FOR);
+        !rests && !lost && !self.led.contains_key(&moving.number)
+    }
 }
 
 #[derive(Default)]
@@ -93,6 +126,16 @@ impl Moves {
 
     pub(crate) fn count_fenced(&self) {
         self.counters.fenced_writes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// For how long a move has waited for a pause as short as it aims at.
+    fn aimed_for(&self, number: u64, now: Duration) -> Duration {
+        now.saturating_sub(*self.known().aiming.entry(number).or_insert(now))
+    }
+
+    /// Whether other moves wait for one of those that are led to end.
+    fn is_crowded(&self) -> bool {
+        self.known().is_crowded
     }
 
     fn stats(&self) -> MoveStats {
@@ -189,7 +232,8 @@ impl Engine {
         for (moving, status) in self.moves_to_lead().await? {
             let engine = self.clone();
             let task = async move {
-                match engine.clone().lead(moving, status).await {
+                let led = Box::pin(caught(engine.clone().lead(moving, status)));
+                match led.await {
                     // There is room for the next one.
                     Ok(()) => engine.moves.wanted.notify_one(),
                     // What fails now is tried again after a while. That a partition changed meanwhile is no trouble.
@@ -216,30 +260,21 @@ impl Engine {
         if !self.may(Work::Moves) {
             return Ok(found);
         }
-        for moving in self.manager.catalog().moves().await? {
-            if self.moves.known().led.len() >= self.settings.moves_at_once {
-                break;
-            }
-            if let Some(status) = self.take_up(&moving) {
-                found.push((moving, status));
-            }
+        let mut moves = self.manager.catalog().moves().await?;
+        let now = self.env.clock.uptime();
+        let mut known = self.moves.known();
+        known.line_up(&mut moves, now);
+        let mut may_lead = moves.into_iter().filter(|moving| known.may_lead(moving, now));
+        let room = self.settings.moves_at_once.saturating_sub(known.led.len());
+        let next: Vec<Move> = may_lead.by_ref().take(room).collect();
+        let is_crowded = may_lead.next().is_some();
+        known.is_crowded = is_crowded;
+        for moving in next {
+            let status = Arc::new(Mutex::new(MoveStatus::at_rest(moving.clone())));
+            known.led.insert(moving.number, status.clone());
+            found.push((moving, status));
         }
         Ok(found)
-    }
-
-    /// Notes that a move is led from here, unless it is already, rests, or is another engine's.
-    fn take_up(&self, moving: &Move) -> Option<Status> {
-        let mut known = self.moves.known();
-        let rests = moving.is_paused && moving.is_open();
-        let now = self.env.clock.uptime();
-        let lost = known.lost.get(&moving.number);
-        let lost = moving.is_open() && lost.is_some_and(|at| now < *at + LOST_FOR);
-        if rests || lost || known.led.contains_key(&moving.number) {
-            return None;
-        }
-        let status = Arc::new(Mutex::new(MoveStatus::at_rest(moving.clone())));
-        known.led.insert(moving.number, status.clone());
-        Some(status)
     }
 
     async fn lead(self: Arc<Self>, moving: Move, status: Status) -> Result<()> {
@@ -281,7 +316,7 @@ impl Engine {
     async fn take(&self, moving: Move) -> Result<Move> {
         let number = moving.number;
         // An operation on it may be half done.
-        self.manager.settle(moving.container).await?;
+        self.manager.settle_routes(moving.container, &moving.routes).await?;
         // Writers have waited since another one led it, or since something failed. They go first, whether or not the
         // target answers.
         if moving.stage == MoveStage::Fenced {
@@ -292,7 +327,7 @@ impl Engine {
         if self.moves.known().epochs.remove(&number) == Some(moving.epoch) {
             return Ok(moving);
         }
-        let lease = self.leases.lease(Work::Moves, self.env.clock.uptime());
+        let lease = self.leases.guard_of(Work::Moves, self.env.clock.uptime())?;
         self.manager.take_move(number, lease).await
     }
 }
@@ -305,8 +340,11 @@ struct Ended<'a> {
 
 impl Drop for Ended<'_> {
     fn drop(&mut self) {
+        let now = self.engine.env.clock.uptime();
         let mut known = self.engine.moves.known();
         known.led.remove(&self.number);
         known.epochs.remove(&self.number);
+        // It stands behind the others from now on.
+        known.queued.insert(self.number, now);
     }
 }

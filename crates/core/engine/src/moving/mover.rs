@@ -17,6 +17,12 @@ use crate::stats::Counts;
 
 /// Commits that lie between fence and opening, beside those of the last pass: by them the pause is predicted.
 const COMMITS_OF_A_PAUSE: u32 = 8;
+/// The pause that a move aims at, unless its limit is shorter. After it has waited in vain for `AIM_PATIENCE`, it aims at twice
+/// as much, and so on up to its limit: on a shard whose commits are always slow it would wait for ever otherwise.
+pub(super) const PAUSE_AIM: Duration = Duration::from_millis(500);
+const AIM_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a move waits for a short pause before it lets another one have its turn, if one is waiting.
+const TURN_MAX: Duration = Duration::from_secs(5);
 /// How long catching up rests when a pass was too long for the fence to be set.
 const BREATHER: Duration = Duration::from_millis(50);
 const BREATHER_MAX: Duration = Duration::from_secs(2);
@@ -79,6 +85,7 @@ impl<'a> Mover<'a> {
         if let Some(rest) = self.copy().await? {
             return Ok(rest);
         }
+        let began = self.engine.env.clock.uptime();
         let mut breather = BREATHER;
         loop {
             if let Some(rest) = self.look().await? {
@@ -91,10 +98,14 @@ impl<'a> Mover<'a> {
                 self.verify(&pass).await?;
                 continue;
             }
-            if self.predict(&pass).await? <= self.pause_limit()
+            if self.predict(&pass).await? <= self.pause_aim()
                 && let Some(arrived) = self.fence_and_commit().await?
             {
                 return Ok(Some(arrived));
+            }
+            let took = self.engine.env.clock.uptime().saturating_sub(began);
+            if took > TURN_MAX && self.engine.moves.is_crowded() {
+                return Ok(None);
             }
             // Writers that have just waited in vain, or would have to wait for too long, are let go for a while.
             self.engine.env.clock.sleep(breather).await;
@@ -163,7 +174,7 @@ impl<'a> Mover<'a> {
         let fenced = self.engine.to_the_end(async move { manager.fence_move(&moving).await });
         self.moving = fenced.await?;
         self.say(Phase::Fenced);
-        let deadline = began + self.pause_limit();
+        let deadline = began + self.pause_aim();
         match self.bring_the_rest(deadline).await {
             Ok(true) => {}
             // The fence must not stay while it is unclear how to go on.
@@ -275,8 +286,11 @@ impl<'a> Mover<'a> {
         Ok(())
     }
 
-    pub(super) fn pause_limit(&self) -> Duration {
-        Duration::from_millis(self.moving.pause_limit_ms)
+    /// How long a pause the move takes now: more and more the longer it waits, up to its limit.
+    fn pause_aim(&self) -> Duration {
+        let now = self.engine.env.clock.uptime();
+        let waited = self.engine.moves.aimed_for(self.moving.number, now);
+        pause_aim(Duration::from_millis(self.moving.pause_limit_ms), waited)
     }
 
     pub(super) fn say(&self, phase: Phase) {
@@ -299,6 +313,12 @@ impl<'a> Mover<'a> {
     }
 }
 
+fn pause_aim(limit: Duration, waited: Duration) -> Duration {
+    let doublings = waited.as_secs() / AIM_PATIENCE.as_secs();
+    let factor = u32::try_from(doublings).ok().and_then(|by| 1u32.checked_shl(by));
+    factor.map_or(limit, |factor| PAUSE_AIM.saturating_mul(factor).min(limit))
+}
+
 /// A guard that is gone means that another one leads the move, or that it is over.
 pub(super) fn refused(error: Error) -> Error {
     match error.is_moved() {
@@ -317,4 +337,23 @@ fn is_lost(error: &Error) -> bool {
         error.reason(),
         Some(PartitionNotFound | ContainerNotFound | PartitionChanged | LockNotHeld)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_move_that_waits_in_vain_takes_a_longer_pause_but_never_one_beyond_its_limit() {
+        let aim = |limit_ms, waited_s| {
+            let (limit, waited) = (Duration::from_millis(limit_ms), Duration::from_secs(waited_s));
+            pause_aim(limit, waited).as_millis()
+        };
+        assert_eq!(
+            [0, 4, 5, 10, 15, 20, 100_000].map(|waited| aim(5_000, waited)),
+            [500, 500, 1_000, 2_000, 4_000, 5_000, 5_000]
+        );
+        assert_eq!([0, 20, u64::MAX / 2].map(|waited| aim(200, waited)), [200; 3]);
+        assert_eq!(aim(u64::MAX, u64::MAX / 2), u128::from(u64::MAX));
+    }
 }

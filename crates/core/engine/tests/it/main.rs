@@ -18,5 +18,6 @@ mod moving;
 mod pausing;
 mod positions;
 mod transactions;
+mod turns;
 mod verifying;
 mod world;

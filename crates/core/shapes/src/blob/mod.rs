@@ -40,7 +40,7 @@ use std::time::Duration;
 
 use lazuli_engine::{
     Blocks, Container, Cuts, Engine, Error, KeySchema, KeyType, Kind, MapKind, NewContainer,
-    Policies, Result,
+    Policies, Result, STALENESS_MAX,
 };
 
 pub use address::{BlobAddress, ContainerAddress, Which, lsn_of, ticks_of};
@@ -107,6 +107,18 @@ impl Blobs {
         let blobs = Self { engine, ..self.clone() };
         blobs.tend_backups();
         blobs
+    }
+
+    /// The same blobs, read as they were up to a minute ago if a copy of the store can answer then. Where garbage does not stay
+    /// for readers that the pins do not know, an old state may name files that are gone, so the newest one is read.
+    #[must_use]
+    pub fn allowing_stale(&self) -> Self {
+        let is_safe = u128::from(self.grace_ms) >= STALENESS_MAX.as_millis();
+        let engine = match is_safe {
+            true => Arc::new(self.engine.allowing_stale()),
+            false => self.engine.clone(),
+        };
+        Self { engine, ..self.clone() }
     }
 
     pub fn engine(&self) -> &Arc<Engine> {

@@ -3,9 +3,12 @@
 //! A new indexing policy begins a new index. Writes keep the entries of all indexes from the moment the policy is changed,
 //! and those of the items that were there before are made in the background. Queries go by the old index until then. A note
 //! says which containers there is work for, so that any process finds it, also after a restart.
+//!
+//! The note is written before the policy is changed, and names the version of the container that the change is made of. As
+//! long as the container has that version, the change may still come, and nobody deletes the note.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use lazuli_engine::{Container, ContainerUpdate, Error, Kind, Result, Work};
+use lazuli_engine::{Container, ContainerUpdate, Error, Kind, Note, Result, Work};
 
 use super::Documents;
 use super::collection::Collection;
@@ -48,11 +51,7 @@ impl Documents {
         change: &DefinitionChange,
     ) -> Result<Collection> {
         check_ttl(change.ttl_s.flatten())?;
-        let name = &collection.container.name;
-        if change.indexing.is_some() {
-            self.engine.set_service(&note_name(name), Bytes::new()).await?;
-        }
-        self.redefine(name, |definition| {
+        self.redefine(&collection.container.name, |definition| {
             if let Some(ttl_s) = change.ttl_s {
                 definition.ttl_s = ttl_s;
             }
@@ -69,6 +68,16 @@ impl Documents {
         .await
     }
 
+    /// Builds the index of a container anew by the policy that it has, beside the one that queries use until then: for an
+    /// index of which `fsck` says that it is not what the items say. Entries of unique keys stay as they are.
+    pub async fn rebuild_index(&self, collection: &Collection) -> Result<Collection> {
+        let begin = |definition: &mut Definition| {
+            let policy = definition.policy().clone();
+            definition.begin_index(policy)
+        };
+        self.redefine(&collection.container.name, begin).await
+    }
+
     /// Changes a definition so that every write that is made afterwards goes by it, whoever makes it.
     async fn redefine(
         &self,
@@ -78,8 +87,13 @@ impl Documents {
         let mut tries = 0;
         loop {
             let container = self.engine.manager().catalog().container_named(name).await?;
-            let mut definition = Definition::clone(&*self.rules.definition(&container)?);
+            let before = self.rules.definition(&container)?;
+            let mut definition = Definition::clone(&before);
             change(&mut definition)?;
+            if definition.next_generation() != before.next_generation() {
+                let note = announcement(container.version);
+                self.engine.set_service(&note_name(name), note).await?;
+            }
             tries += 1;
             match self.engine.update_rules(&with(container, &definition)).await {
                 Err(error) if error.kind() == Kind::Precondition && tries < TRIES_MAX => {}
@@ -107,26 +121,27 @@ impl Documents {
             return Ok(());
         }
         let mut outcome = Ok(());
-        for (note, at) in self.engine.services(NOTES, NOTES_MAX).await? {
-            let name = note.trim_start_matches(NOTES);
-            let tended = self.tend_one(name, &at).await;
+        for note in self.engine.notes(NOTES, NOTES_MAX).await? {
+            let tended = self.tend_one(note).await;
             outcome = outcome.and(tended);
         }
         outcome
     }
 
-    async fn tend_one(&self, name: &str, note: &Bytes) -> Result<()> {
-        let found = self.engine.manager().catalog().container_named(name).await;
+    async fn tend_one(&self, mut note: Note) -> Result<()> {
+        let catalog = self.engine.manager().catalog();
+        let name = note.name.trim_start_matches(NOTES).to_owned();
+        let found = catalog.container_named(&name).await;
         let container = match found {
             Err(error) if error.kind() == Kind::NotFound => {
-                return self.engine.delete_service(&note_name(name)).await;
+                return self.engine.delete_note(&note).await;
             }
             found => found?,
         };
         let definition = self.rules.definition(&container)?;
         if let Some(IndexState { generation, .. }) = definition.building() {
-            self.build(&container, *generation, note).await?;
-            self.redefine(name, |definition| {
+            self.build(&container, *generation, &mut note).await?;
+            self.redefine(&name, |definition| {
                 // Another policy may have come meanwhile: its index is for the next round.
                 let building = definition.building().map(|index| index.generation);
                 if building == Some(*generation) {
@@ -136,22 +151,23 @@ impl Documents {
             })
             .await?;
         }
-        let now = self.engine.manager().catalog().container_named(name).await?;
-        let definition = self.rules.definition(&now)?;
-        let waste = definition.waste.clone();
+        let waste = self.rules.definition(&catalog.container_named(&name).await?)?.waste.clone();
         for generation in &waste {
             self.engine.delete_entries(container.id, &generation_head(*generation)).await?;
         }
         if !waste.is_empty() {
-            self.redefine(name, |definition| {
+            self.redefine(&name, |definition| {
                 definition.waste.retain(|generation| !waste.contains(generation));
                 Ok(())
             })
             .await?;
         }
-        match definition.building() {
-            Some(_) => Ok(()),
-            None => self.engine.delete_service(&note_name(name)).await,
+        let now = catalog.container_named(&name).await?;
+        let definition = self.rules.definition(&now)?;
+        let is_done = definition.building().is_none() && definition.waste.is_empty();
+        match is_done && note.value != announcement(now.version) {
+            true => self.engine.delete_note(&note).await,
+            false => Ok(()),
         }
     }
 
@@ -160,9 +176,9 @@ impl Documents {
         &self,
         container: &Container,
         generation: Generation,
-        note: &Bytes,
+        note: &mut Note,
     ) -> Result<()> {
-        let (mut items, mut after) = read_note(note, generation);
+        let (mut items, mut after) = read_note(&note.value, generation);
         loop {
             for _ in 0..PAGES_PER_NOTE {
                 let (done, next) = self.engine.derive_page(container.id, after.as_ref()).await?;
@@ -172,14 +188,24 @@ impl Documents {
                     None => return Ok(()),
                 };
             }
-            let note = write_note(generation, items, after.as_ref());
-            self.engine.set_service(&note_name(&container.name), note).await?;
+            // Where another policy is announced, that is what stays noted, and this index goes on all the same: the other
+            // policy may not come about.
+            let value = write_note(generation, items, after.as_ref());
+            self.engine.replace_note(note, value).await?;
         }
     }
 }
 
 fn note_name(container: &str) -> String {
     format!("{NOTES}{container}")
+}
+
+/// Stands in a note in the place of an index, where a policy is about to be changed.
+const ANNOUNCED: Generation = Generation::MAX;
+
+/// That the policy of a container is about to be changed, if it still has this version.
+fn announcement(version: u64) -> Bytes {
+    write_note(ANNOUNCED, version, None)
 }
 
 /// Of which index how many items were worked off, and the place of the last one.

@@ -20,7 +20,7 @@ use super::rid::{ResourceKind, Rid};
 use super::{Documents, SCHEMA};
 
 /// The attribute that says what people call the container.
-const TITLE: &str = "title";
+pub(super) const TITLE: &str = "title";
 
 /// The engine's container with the items of a container of documents.
 pub(super) fn container_name(account: &str, rid: &Rid) -> String {

@@ -130,6 +130,37 @@ impl Transaction for Create {
     }
 }
 
+/// Gives two containers of one database each other's name, and answers the names that they have then.
+pub(super) struct Exchange {
+    pub(super) shelf: Shelf,
+    pub(super) first: Rid,
+    pub(super) second: Rid,
+}
+
+impl Transaction for Exchange {
+    type Output = [String; 2];
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<[String; 2]> {
+        let Self { shelf, first, second } = self;
+        let found = |rid: &Rid| missing(&rid.to_string());
+        let one = load(tx, shelf, first).await?.ok_or_else(|| found(first))?;
+        let two = load(tx, shelf, second).await?.ok_or_else(|| found(second))?;
+        let kind = ResourceKind::Collection;
+        let parents = [parent_of(kind, first), parent_of(kind, second)];
+        if one.kind != kind || two.kind != kind || first == second || parents[0] != parents[1] {
+            let message = "only two containers of one database can be exchanged";
+            return Err(Error::invalid(DocumentReason::BadDefinition, message));
+        }
+        let parent = parents[0].as_ref();
+        for (resource, id) in [(&one, &two.id), (&two, &one.id)] {
+            let rid = Bytes::copy_from_slice(resource.rid.bytes());
+            tx.put(&shelf.by_name(kind, parent, id), rid).await?;
+            tx.put(&shelf.by_rid(&resource.rid), encode(kind, id, &resource.body)).await?;
+        }
+        Ok([two.id, one.id])
+    }
+}
+
 struct Replace {
     shelf: Shelf,
     rid: Rid,

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
-use lazuli_engine::{Direction, ItemKey, KeyRange, PREFIX_BYTES, PageLimit, ShardView, after_key};
+use lazuli_engine::{
+    Direction, ItemKey, KeyRange, PREFIX_BYTES, PageLimit, ShardView, after_key, yield_now,
+};
 use lazuli_query::execute::{Execution, Wants};
 
 use super::entries::HEAD_BYTES;
@@ -14,7 +16,10 @@ use super::spans::{OrderedSpans, Span, Spans};
 /// Entries of one shard that are read at once: few at first, since most pages are short.
 const ENTRIES_FIRST: usize = 128;
 const ENTRIES_MAX: usize = 4_096;
-/// The most items of a set. What has more is read as a whole.
+/// Entries of one shard that are counted at once. They are not kept, so they may be many.
+const ENTRIES_COUNTED: usize = 8_192;
+/// The most items of a set that is gathered as a whole, because its entries do not lie in the order of items. A query that
+/// selects more is refused.
 const SET_ITEMS_MAX: usize = 200_000;
 
 /// Entries of one shard: keys of `entry | route | row key`, each with its item, and how far it was looked.
@@ -70,6 +75,7 @@ impl Run<'_> {
                 if self.is_late(execution) {
                     return Ok(false);
                 }
+                yield_now().await;
             }
         }
         Ok(true)
@@ -122,16 +128,35 @@ impl Run<'_> {
         resume: Option<(Vec<u8>, bool)>,
         execution: &mut Execution,
     ) -> QueryResult<bool> {
-        let from = match resume {
+        let mut from = match resume {
             Some((place, again)) => {
                 let place = behind_item_kind(&place)?;
                 if again { place } else { after_key(&place) }
             }
             None => Bytes::new(),
         };
-        let items = self.set(spans, &from).await?;
+        let mut most = ENTRIES_FIRST;
+        loop {
+            let (items, reach) = self.set(spans, &from, most).await?;
+            if self.push_keys(&items, execution).await? == Wants::NoMore {
+                return Ok(false);
+            }
+            match reach {
+                Some(reach) => from = after_key(&reach),
+                None => return Ok(true),
+            }
+            most = (most * 2).min(ENTRIES_MAX);
+        }
+    }
+
+    /// Pushes items in the order of their keys, as long as there is time.
+    async fn push_keys(
+        &mut self,
+        items: &BTreeSet<ItemKey>,
+        execution: &mut Execution,
+    ) -> QueryResult<Wants> {
         let engine = self.documents.engine.clone();
-        let items: Vec<ItemKey> = items.into_iter().collect();
+        let items: Vec<&ItemKey> = items.iter().collect();
         for some in items.chunks(ENTRIES_FIRST) {
             let views = engine.shard_views(self.collection.container.id, &self.routes).await?;
             for key in some {
@@ -142,23 +167,57 @@ impl Run<'_> {
                 let rest = &key.bytes()[PREFIX_BYTES..];
                 let place = place_of(0, rest);
                 if self.push_item(&place, rest, &item, execution)? == Wants::NoMore {
-                    return Ok(false);
+                    return Ok(Wants::NoMore);
                 }
             }
             if self.is_late(execution) {
-                return Ok(false);
+                return Ok(Wants::NoMore);
             }
+            yield_now().await;
         }
-        Ok(true)
+        Ok(Wants::More)
     }
 
-    /// The items of entries, from a place in the order of items on.
-    async fn set(&mut self, spans: &[Span], from: &Bytes) -> QueryResult<BTreeSet<ItemKey>> {
+    /// Items of entries, from a place in the order of items on, each once, and the place up to which they are all there is,
+    /// if there is more behind it. Where all entries lie in the order of items, about `most` of each stretch are read.
+    async fn set(
+        &mut self,
+        spans: &[Span],
+        from: &Bytes,
+        most: usize,
+    ) -> QueryResult<(BTreeSet<ItemKey>, Option<Bytes>)> {
+        if spans.iter().any(|span| span.entry.is_none()) {
+            return Ok((self.whole_set(spans, from).await?, None));
+        }
+        let (mut items, mut reach): (BTreeSet<ItemKey>, Option<Bytes>) = (BTreeSet::new(), None);
+        for Span { keys, entry } in spans {
+            let entry = entry.as_deref().unwrap_or_default();
+            let mut keys = keys.clone();
+            keys.start = keys.start.max(Bytes::from([entry, from].concat()));
+            if keys.is_empty() {
+                continue;
+            }
+            let (found, stopped) = self.read_all(&keys, most).await?;
+            self.work.entries_read += found.len() as u64;
+            items.extend(found.into_iter().map(|(_, key)| key));
+            if let Some(stopped) = stopped {
+                let place = stopped.slice(entry.len().min(stopped.len())..);
+                reach = Some(reach.map_or(place.clone(), |reach| reach.min(place)));
+            }
+        }
+        if let Some(reach) = &reach {
+            items.retain(|key| key.bytes()[PREFIX_BYTES..] <= reach[..]);
+        }
+        Ok((items, reach))
+    }
+
+    /// All items of entries from a place in the order of items on.
+    async fn whole_set(&mut self, spans: &[Span], from: &Bytes) -> QueryResult<BTreeSet<ItemKey>> {
         let mut items = BTreeSet::new();
         for span in spans {
             let mut keys = span.keys.clone();
             loop {
-                let (found, reach) = self.read_all(&keys).await?;
+                let (found, reach) = self.read_all(&keys, ENTRIES_MAX).await?;
                 self.work.entries_read += found.len() as u64;
                 let is_wanted = |key: &ItemKey| key.bytes()[PREFIX_BYTES..] >= from[..];
                 items.extend(found.into_iter().map(|(_, key)| key).filter(is_wanted));
@@ -170,6 +229,7 @@ impl Run<'_> {
                     Some(reach) => keys.start = after_key(&reach),
                     None => break,
                 }
+                yield_now().await;
             }
         }
         Ok(items)
@@ -179,11 +239,12 @@ impl Run<'_> {
     async fn read_all(
         &mut self,
         keys: &KeyRange,
+        most: usize,
     ) -> QueryResult<(Vec<(Bytes, ItemKey)>, Option<Bytes>)> {
         let views = self.views().await?;
         let (mut all, mut reach): (Vec<_>, Option<Bytes>) = (Vec::new(), None);
         for view in &views {
-            let found = look(view, keys, false, ENTRIES_MAX).await?;
+            let found = look(view, keys, false, most).await?;
             all.extend(found.entries);
             if let Some(stopped) = found.reach {
                 reach = Some(reach.map_or(stopped.clone(), |reach| reach.min(stopped)));
@@ -195,22 +256,59 @@ impl Run<'_> {
         Ok((all, reach))
     }
 
+    /// How many entries all shards have, up to where the first of them stopped looking.
+    async fn count_all(&self, keys: &KeyRange) -> QueryResult<(u64, Option<Bytes>)> {
+        let views = self.views().await?;
+        let mut counts = Vec::with_capacity(views.len());
+        for view in &views {
+            counts.push(view.count_entries(keys, PageLimit::items(ENTRIES_COUNTED)).await?);
+        }
+        let reach = counts.iter().filter_map(|(_, stopped)| stopped.clone()).min();
+        let mut all = 0;
+        for (view, (count, stopped)) in views.iter().zip(counts) {
+            all += match &reach {
+                // It has counted entries behind that place, which the next step counts.
+                Some(reach) if stopped.as_ref() != Some(reach) => {
+                    let keys = KeyRange::new(keys.start.clone(), Some(after_key(reach)));
+                    view.count_entries(&keys, PageLimit::items(ENTRIES_COUNTED)).await?.0
+                }
+                _ => count,
+            };
+        }
+        Ok((all, reach))
+    }
+
+    /// How many items the entries stand for, each counted once.
+    async fn count_set(&mut self, spans: &[Span]) -> QueryResult<u64> {
+        let (mut count, mut from) = (0, Bytes::new());
+        loop {
+            let (items, reach) = self.set(spans, &from, ENTRIES_MAX).await?;
+            count += items.len() as u64;
+            match reach {
+                Some(reach) => from = after_key(&reach),
+                None => return Ok(count),
+            }
+            yield_now().await;
+        }
+    }
+
     /// How many items the entries stand for.
     pub(super) async fn count(&mut self, spans: &Spans) -> QueryResult<u64> {
         let spans = match spans {
-            Spans::Set(spans) => return Ok(self.set(spans, &Bytes::new()).await?.len() as u64),
+            Spans::Set(spans) => return self.count_set(spans).await,
             Spans::Ordered(ordered) => &ordered.spans,
         };
         let mut count = 0;
         for span in spans {
             let mut keys = span.keys.clone();
             loop {
-                let (found, reach) = self.read_all(&keys).await?;
-                count += found.len() as u64;
+                let (found, reach) = self.count_all(&keys).await?;
+                count += found;
                 match reach {
                     Some(reach) => keys.start = after_key(&reach),
                     None => break,
                 }
+                yield_now().await;
             }
         }
         self.work.entries_read += count;

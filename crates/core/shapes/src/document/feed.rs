@@ -5,10 +5,13 @@
 //! position for each stretch of routes.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use lazuli_engine::changes::{ItemChange, ItemOperation};
-use lazuli_engine::{Error, Item, ItemKey, KeyRange, Lsn, PageLimit, Result, Space};
+use lazuli_engine::{
+    Error, Item, ItemKey, KeyRange, Lsn, PageLimit, Result, SNAPSHOT_LIFE_MAX, Space, View,
+};
 
 use super::Documents;
 use super::collection::Collection;
@@ -304,12 +307,27 @@ impl Reader<'_> {
         for change in &inside {
             latest.insert(change.key.bytes().clone(), change.lsn);
         }
+        let clock = &engine.env().clock;
+        let mut kept: Option<(View, Duration)> = None;
         for change in inside {
             let is_last = latest.get(change.key.bytes()) == Some(&change.lsn);
             // An item that changes again on the same page is shown there.
             if self.mode == FeedMode::All || is_last {
-                let shown = self.show(documents, change).await?;
+                let route = change.key.route();
+                // One view shows many of them, until it is old, or if the partition was split since its changes were read.
+                let is_good = |(view, old_at): &(View, Duration)| {
+                    view.routes().contains(route) && clock.uptime() < *old_at
+                };
+                let (view, old_at) = match kept.take().filter(is_good) {
+                    Some(good) => good,
+                    None => {
+                        let old_at = clock.uptime() + SNAPSHOT_LIFE_MAX / 2;
+                        (engine.read(id, route, 0).await?, old_at)
+                    }
+                };
+                let shown = self.show(&view, change).await?;
                 self.changes.extend(shown);
+                kept = Some((view, old_at));
             }
         }
         if let Some(number) = page.position.first_chunk::<LSN_BYTES>() {
@@ -318,13 +336,8 @@ impl Reader<'_> {
         Ok(Stretch { routes, place: page.position, more: page.more })
     }
 
-    async fn show(
-        &mut self,
-        documents: &Documents,
-        change: ItemChange,
-    ) -> Result<Option<FeedChange>> {
+    async fn show(&mut self, view: &View, change: ItemChange) -> Result<Option<FeedChange>> {
         let ItemChange { lsn, operation, key } = &change;
-        let view = documents.engine.read(key.container(), key.route(), 0).await?;
         let found = match operation {
             ItemOperation::Put => view.get(key).await?,
             ItemOperation::Delete => None,
@@ -337,9 +350,9 @@ impl Reader<'_> {
             FeedMode::Latest => {}
             FeedMode::All => {
                 if image.is_none() && *operation == ItemOperation::Put {
-                    image = past::version(&view, key, *lsn).await?;
+                    image = past::version(view, key, *lsn).await?;
                 }
-                before = past::version_before(&view, key, *lsn).await?;
+                before = past::version_before(view, key, *lsn).await?;
             }
         }
         let document = self.document(key, image.as_ref())?;

@@ -6,7 +6,7 @@
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use lazuli_engine::{Error, Item, Lsn, Result};
 use lazuli_value::json::Sink;
-use lazuli_value::{Encoder, Node, Value, View, encode_json};
+use lazuli_value::{Encoder, Node, Value, View, encode_json, json};
 
 use super::key::PartitionKey;
 use super::limits::{ID_BYTES_MAX, ITEM_BYTES_MAX};
@@ -180,42 +180,69 @@ impl Document {
 
     /// The whole item as clients see it, encoded: what was written and the names of the service.
     pub fn encoded(&self) -> Result<Vec<u8>> {
-        let mut encoder = Encoder::with_capacity(self.encoded.len() + 256);
-        encoder.begin_object();
-        for (name, value) in self.body()?.properties() {
-            encoder.name(name);
-            encoder.value(value.into());
-        }
-        encoder.name("_rid");
-        encoder.string(&self.rid.to_string());
-        encoder.name("_self");
-        encoder.string(&self.link());
-        encoder.name("_etag");
-        encoder.string(&etag(self.version));
-        encoder.name("_attachments");
-        encoder.string("attachments/");
-        encoder.name("_ts");
-        encoder.int64((self.written_ms / 1_000) as i64);
-        encoder.end_object();
-        Ok(encoder.finish())
+        let body = self.body()?;
+        Ok(with_system_names(body, self.encoded.len(), &self.rid, self.version, self.written_ms))
     }
 
     pub fn json(&self) -> Result<String> {
-        let encoded = self.encoded()?;
-        View::parse(&encoded).map(View::to_json).map_err(|_| damaged())
+        Ok(View::trusted(&self.encoded()?).to_json())
+    }
+
+    /// Appends the JSON text of the whole item.
+    pub fn write_json(&self, out: &mut String) -> Result<()> {
+        json::write(View::trusted(&self.encoded()?).into(), out);
+        Ok(())
     }
 
     pub fn value(&self) -> Result<Value> {
-        let encoded = self.encoded()?;
-        View::parse(&encoded).map(View::to_value).map_err(|_| damaged())
+        Ok(View::trusted(&self.encoded()?).to_value())
     }
 
     /// Its address by ids.
     pub fn link(&self) -> String {
-        let (database, rid) = (self.rid.database(), &self.rid);
-        let collection = rid.collection().map(|rid| rid.to_string()).unwrap_or_default();
-        format!("dbs/{database}/colls/{collection}/docs/{rid}/")
+        let mut link = String::new();
+        self.rid.write_link(&mut link);
+        link
     }
+}
+
+/// A stored item as clients see it, encoded. Queries read many of them, and need nothing else of a document.
+pub(super) fn shown(collection: &Rid, place: &Place<'_>, item: &Item) -> Result<Vec<u8>> {
+    let (created, encoded) = stored(&item.payload)?;
+    let body = View::parse(&encoded).map_err(|_| damaged())?;
+    let rid = collection.document(place.number(created));
+    Ok(with_system_names(body, encoded.len(), &rid, item.version, item.time().millis()))
+}
+
+/// What a client wrote, which has none of the names of the service, and these.
+fn with_system_names(
+    body: View<'_>,
+    bytes: usize,
+    rid: &Rid,
+    version: Lsn,
+    written_ms: u64,
+) -> Vec<u8> {
+    /// Room for the names and values of the service.
+    const SYSTEM_BYTES: usize = 256;
+    let mut encoder = Encoder::with_capacity(bytes + SYSTEM_BYTES);
+    let mut text = String::with_capacity(SYSTEM_BYTES);
+    encoder.begin_object();
+    encoder.properties(body);
+    rid.write(&mut text);
+    encoder.name("_rid");
+    encoder.string(&text);
+    text.clear();
+    rid.write_link(&mut text);
+    encoder.name("_self");
+    encoder.string(&text);
+    encoder.name("_etag");
+    encoder.string(&etag(version));
+    encoder.name("_attachments");
+    encoder.string("attachments/");
+    encoder.name("_ts");
+    encoder.int64((written_ms / 1_000) as i64);
+    encoder.end_object();
+    encoder.finish()
 }
 
 /// Where an item is: `route | row key`.

@@ -280,13 +280,20 @@ impl Documents {
             return Err(Error::too_large(DocumentReason::BatchTooLarge, message));
         }
         let route = collection.route(key)?;
+        self.check_room(collection, &route, &operations).await?;
         let run = Run {
             collection: collection.clone(),
             key: key.clone(),
             route: route.clone(),
             operations,
         };
-        self.engine.write(collection.container.id, &route, run).await
+        let outcomes = match self.engine.write(collection.container.id, &route, run).await {
+            Ok(outcomes) => outcomes,
+            Err(error) => return Err(self.refused(collection, error).await),
+        };
+        // What is written is written, whether or not its size can be looked at now.
+        let _ = self.notice(collection, &route, &outcomes).await;
+        Ok(outcomes)
     }
 
     /// A page of items in the order of their routes and ids.
@@ -321,8 +328,11 @@ impl Documents {
         for some in page.documents.chunks(BATCH_OPERATIONS_MAX) {
             let Some(first) = some.first() else { break };
             let route = collection.route(&first.key)?;
-            let keys = some.iter().map(|one| collection.item_key(&route, &one.id)).collect();
-            self.engine.write(collection.container.id, &route, DeleteAll(keys)).await?;
+            let operations = some.iter().map(|one| Operation::delete(&one.id)).collect();
+            let (collection, key) = (collection.clone(), first.key.clone());
+            let container = collection.container.id;
+            let run = Run { collection, key, route: route.clone(), operations };
+            self.engine.write(container, &route, DeleteAll(run)).await?;
         }
         Ok(page.next.is_some())
     }
@@ -334,14 +344,17 @@ impl Documents {
 }
 
 /// Deletes items that may be gone already.
-struct DeleteAll(Vec<ItemKey>);
+struct DeleteAll(Run);
 
 impl Transaction for DeleteAll {
     type Output = ();
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<()> {
-        for key in &self.0 {
-            tx.delete(key).await?;
+        for operation in &self.0.operations {
+            match self.0.one(tx, operation).await {
+                Err(error) if error.is(DocumentReason::ItemMissing) => {}
+                done => drop(done?),
+            }
         }
         Ok(())
     }

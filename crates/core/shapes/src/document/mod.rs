@@ -3,6 +3,8 @@
 //!
 //! - `directory.rs` has the resources of an account, `collection.rs` its containers with their ranges, `lineage.rs` where
 //!   the ranges came from.
+//! - `sizing.rs` notices what becomes too large, `resize.rs` splits ranges in the background,
+//!   `switch.rs` puts one container in the place of another.
 //! - `operation.rs` and `items.rs` read and write items, `patch.rs` changes parts of them.
 //! - `policy.rs`, `definition.rs` and `rules.rs` say which entries an item has in the index (`docs/formats/document-index.md`);
 //!   the engine keeps them with the item.
@@ -27,18 +29,22 @@ mod path;
 mod policy;
 mod query;
 mod reason;
+mod resize;
 mod resource;
 mod rid;
 mod rules;
 mod schema;
 mod session;
+mod sizing;
 mod spans;
+mod switch;
 
 use std::sync::Arc;
 
 use lazuli_engine::{Deriving, Engine, Space};
 
 use past::PastExpirer;
+use sizing::Sizes;
 
 pub use change::{DefinitionChange, IndexProgress};
 pub use collection::{Collection, NewCollection, Range, epk_bound, epk_text, routes_between};
@@ -57,6 +63,8 @@ pub use resource::{Resource, ResourcePage};
 pub use rid::{ResourceKind, Rid};
 pub use rules::DocumentRules;
 pub use session::{Session, SessionItem};
+pub use sizing::Sizing;
+pub use switch::HOLD_MS_MAX;
 
 /// The schema tag of every container of documents.
 pub const SCHEMA: &str = "document/1";
@@ -66,6 +74,7 @@ pub const SCHEMA: &str = "document/1";
 pub struct Documents {
     engine: Arc<Engine>,
     rules: Arc<DocumentRules>,
+    sizes: Arc<Sizes>,
 }
 
 /// How the engine learns which entries documents have in indexes: a setting of every engine that keeps documents.
@@ -76,7 +85,14 @@ pub fn deriving() -> Deriving {
 impl Documents {
     pub fn new(engine: Arc<Engine>) -> Self {
         engine.on_expiry(Space::DOCUMENT_PAST, Arc::new(PastExpirer));
-        Self { engine, rules: Arc::new(DocumentRules::default()) }
+        let (rules, sizes) = (Arc::new(DocumentRules::default()), Arc::new(Sizes::default()));
+        Self { engine, rules, sizes }
+    }
+
+    /// The same with other sizes of ranges and partition keys.
+    #[must_use]
+    pub fn sized(self, sizing: Sizing) -> Self {
+        Self { sizes: Arc::new(Sizes::new(sizing)), ..self }
     }
 
     pub fn engine(&self) -> &Arc<Engine> {

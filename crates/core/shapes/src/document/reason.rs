@@ -47,5 +47,11 @@ lazuli_engine::reasons! {
         DefinitionBusy = "document-definition-busy",
         /// The range is not one of the container's, or is no longer.
         RangeGone = "document-range-gone",
+        /// Writes are held back, because clients are switched to another container.
+        Held = "document-held",
+        /// Only a container whose writes are held back can be exchanged.
+        NotHeld = "document-not-held",
+        /// Another request holds the container or lets it go.
+        SwitchBusy = "document-switch-busy",
     }
 }

@@ -149,21 +149,44 @@ fn child(number: u64, kind: u8) -> [u8; 8] {
     bytes
 }
 
+impl Rid {
+    /// Appends the text of an id: every item that is read has two of them.
+    pub(super) fn write(&self, out: &mut String) {
+        write_bytes(&self.0, out);
+    }
+
+    /// Appends the address, by ids, of a document with this id.
+    pub(super) fn write_link(&self, out: &mut String) {
+        let part = |length: usize| &self.0[..self.0.len().min(length)];
+        out.push_str("dbs/");
+        write_bytes(part(4), out);
+        out.push_str("/colls/");
+        write_bytes(part(8), out);
+        out.push_str("/docs/");
+        self.write(out);
+        out.push('/');
+    }
+}
+
+fn write_bytes(bytes: &[u8], out: &mut String) {
+    for group in bytes.chunks(3) {
+        let mut bits = [0; 4];
+        bits[1..=group.len()].copy_from_slice(group);
+        let bits = u32::from_be_bytes(bits);
+        for place in 0..4 {
+            out.push(match place <= group.len() {
+                true => char::from(LETTERS[(bits >> (18 - 6 * place)) as usize & 63]),
+                false => '=',
+            });
+        }
+    }
+}
+
 impl fmt::Display for Rid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for group in self.0.chunks(3) {
-            let mut bits = [0; 4];
-            bits[1..=group.len()].copy_from_slice(group);
-            let bits = u32::from_be_bytes(bits);
-            for place in 0..4 {
-                let letter = match place <= group.len() {
-                    true => LETTERS[(bits >> (18 - 6 * place)) as usize & 63],
-                    false => b'=',
-                };
-                write!(f, "{}", char::from(letter))?;
-            }
-        }
-        Ok(())
+        let mut text = String::with_capacity(RID_BYTES_MAX * 2);
+        self.write(&mut text);
+        f.write_str(&text)
     }
 }
 

@@ -83,14 +83,15 @@ impl Rules for IndexRules {
     }
 
     fn standing(&self, entry: &[u8]) -> Standing {
-        let Some(generation) = generation_of(entry) else { return Standing::Waste };
+        // One without a generation is of no index, so no item has it.
+        let Some(generation) = generation_of(entry) else { return Standing::Complete };
         let found = self.definition.indexes.iter().find(|index| index.generation == generation);
         match found {
-            // Unique keys are fixed for good.
-            None if generation == 0 => Standing::Complete,
             Some(index) if index.is_complete => Standing::Complete,
             Some(_) => Standing::Building,
-            None => Standing::Waste,
+            None if self.definition.waste.contains(&generation) => Standing::Waste,
+            // Unique keys are fixed for good. And a generation is forgotten when its entries are gone: there are none.
+            None => Standing::Complete,
         }
     }
 }

@@ -183,9 +183,16 @@ impl Session {
     pub async fn commit(self) -> Result<Vec<Outcome>> {
         let container = self.collection.container.id;
         let Self { documents, collection, key, route, operations, read, looked_through, .. } = self;
-        let run = Run { collection, key, route: route.clone(), operations };
+        documents.check_room(&collection, &route, &operations).await?;
+        let run = Run { collection: collection.clone(), key, route: route.clone(), operations };
         let commit = Commit { run, read, looked_through };
-        documents.engine.write(container, &route, commit).await
+        let outcomes = match documents.engine.write(container, &route, commit).await {
+            Ok(outcomes) => outcomes,
+            Err(error) => return Err(documents.refused(&collection, error).await),
+        };
+        // What is written is written, whether or not its size can be looked at now.
+        let _ = documents.notice(&collection, &route, &outcomes).await;
+        Ok(outcomes)
     }
 }
 

@@ -15,6 +15,8 @@ use super::reason::DocumentReason;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) keys: KeyRange,
+    /// The entry of all keys, if they have one value: then they lie in the order of their items.
+    pub(super) entry: Option<Bytes>,
 }
 
 /// The stretches of a plan.
@@ -56,7 +58,7 @@ pub(super) fn spans_of(
             let paths = index.policy.composites.get(*composite).ok_or_else(none)?;
             let head = composite_head(index.generation, paths);
             let keys = KeyRange::prefix(Bytes::copy_from_slice(&head));
-            Ok(Spans::Ordered(ordered(head, vec![Span { keys }], *is_descending)))
+            Ok(Spans::Ordered(ordered(head, vec![Span { keys, entry: None }], *is_descending)))
         }
         Access::Nothing | Access::OneRow | Access::Items => {
             Err(Error::internal("no-index", "the plan reads no index"))
@@ -70,7 +72,7 @@ pub(super) fn all_spans(collection: &Collection) -> Result<Spans> {
     let index = collection.definition.index().ok_or_else(none)?;
     let head = outline_head(index.generation);
     let keys = KeyRange::prefix(Bytes::copy_from_slice(&head));
-    Ok(Spans::Ordered(ordered(head, vec![Span { keys }], false)))
+    Ok(Spans::Ordered(ordered(head, vec![Span { keys, entry: None }], false)))
 }
 
 fn ordered(head: [u8; HEAD_BYTES], mut spans: Vec<Span>, descends: bool) -> OrderedSpans {
@@ -103,11 +105,11 @@ fn of_scan(
                 Some(end) => Some(Bytes::from([&entry[..], end].concat())),
                 None => after_prefix(&entry),
             };
-            return Span { keys: KeyRange::new(start, end) };
+            return Span { keys: KeyRange::new(start, end), entry: Some(entry.into()) };
         }
         let start = Bytes::from([&head[..], &range.from].concat());
         let end = Bytes::from([&head[..], &range.to].concat());
-        Span { keys: KeyRange::new(start, Some(end)) }
+        Span { keys: KeyRange::new(start, Some(end)), entry: None }
     });
     (head, spans.collect())
 }

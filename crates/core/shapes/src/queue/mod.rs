@@ -80,6 +80,12 @@ impl Queues {
         Self { engine }
     }
 
+    /// The same queues, read as they were up to a minute ago if a copy of the store can answer then.
+    #[must_use]
+    pub fn allowing_stale(&self) -> Self {
+        Self { engine: Arc::new(self.engine.allowing_stale()) }
+    }
+
     pub fn engine(&self) -> &Engine {
         &self.engine
     }

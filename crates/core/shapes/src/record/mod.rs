@@ -7,6 +7,7 @@ mod query;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use lazuli_engine::{
@@ -57,6 +58,17 @@ pub struct Records {
 impl Records {
     pub fn new(engine: Arc<Engine>) -> Self {
         Self { engine }
+    }
+
+    /// The same records, read as they were up to a minute ago if a copy of the store can answer then.
+    #[must_use]
+    pub fn allowing_stale(&self) -> Self {
+        Self { engine: Arc::new(self.engine.allowing_stale()) }
+    }
+
+    /// How old the state may be that reads show.
+    pub fn staleness(&self) -> Duration {
+        self.engine.staleness()
     }
 
     /// Creates a container. Fails with `Exists` if there is one of this name. The title is how people wrote it.

@@ -136,7 +136,7 @@ impl LocalMap {
                 format!("partition {partition} is offline"),
             )),
             (PartitionState::ReadOnly, Access::Write) => Err(Error::unavailable(
-                "partition-read-only",
+                MapReason::PartitionReadOnly,
                 format!("partition {partition} is read-only"),
             )),
             // The router shall look again, once the fence has gone.

@@ -120,9 +120,16 @@ impl Manager {
     /// Finishes the pending operations of a container, as far as their shards answer. The first that does not is the
     /// error, after all others were tried.
     pub async fn settle(&self, container: ContainerId) -> Result<()> {
+        self.settle_routes(container, &KeyRange::all()).await
+    }
+
+    /// The same on some routes of it: those of others may be on shards that are down.
+    pub async fn settle_routes(&self, container: ContainerId, routes: &KeyRange) -> Result<()> {
         let mut outcome = Ok(());
         for operation in self.catalog.operations().await? {
-            if operation.container == container {
+            let claims = &operation.claims;
+            let is_here = claims.is_empty() || claims.iter().any(|claim| claim.overlaps(routes));
+            if operation.container == container && is_here {
                 let finished = self.finish(&operation).await;
                 outcome = outcome.and(finished);
             }

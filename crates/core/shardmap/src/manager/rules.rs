@@ -13,18 +13,21 @@ use lazuli_store::Result;
 
 impl Manager {
     /// Changes policies as [`Manager::update_container`] does, so that every write and read that is made after the answer
-    /// goes by them, whoever makes it. Waits with `partition-busy` for moves and restores of its partitions.
+    /// goes by them, whoever makes it. Waits with `partition-busy` for moves and restores of its partitions. Answers the
+    /// container as the catalog has it then.
     pub async fn update_rules(&self, update: &ContainerUpdate) -> Result<Container> {
-        self.run(&UpdateRules(update)).await
+        self.run(&UpdateRules(update)).await?;
+        // It was given its version when the operation ended, not when it was decided.
+        self.catalog.container(update.id).await
     }
 }
 
 struct UpdateRules<'a>(&'a ContainerUpdate);
 
 impl CatalogChange for UpdateRules<'_> {
-    type Output = Container;
+    type Output = ();
 
-    async fn decide(&self, draft: &mut Draft) -> Decision<Container> {
+    async fn decide(&self, draft: &mut Draft) -> Decision<()> {
         let Self(update) = self;
         let view = draft.view();
         let before = view.container(update.id).await?;
@@ -32,7 +35,7 @@ impl CatalogChange for UpdateRules<'_> {
         check_version(&before, update.version)?;
         let mut after = Container { policies: update.policies.clone(), ..before.clone() };
         if after == before {
-            return Ok(before);
+            return Ok(());
         }
         let most = OPERATION_PARTITIONS_MAX + 1;
         let entries = view.entries(update.id, &KeyRange::all(), most).await?;
@@ -54,8 +57,8 @@ impl CatalogChange for UpdateRules<'_> {
         // It is read by nobody before all shards have the new epochs: who went by it early would leave behind what others,
         // who do not know of it yet, do not take away.
         after.version += 1;
-        operation.change = ContainerChange::Update(after.clone());
+        operation.change = ContainerChange::Update(after);
         draft.begin(operation)?;
-        Ok(after)
+        Ok(())
     }
 }

@@ -64,6 +64,11 @@ impl Cache {
         self.read().slots.get(&id).map(|used| used.touch().clone())
     }
 
+    /// Whether this is the slot that is kept of a container.
+    pub(super) fn keeps(&self, id: ContainerId, slot: &Arc<Slot>) -> bool {
+        self.read().slots.get(&id).is_some_and(|used| Arc::ptr_eq(&used.slot, slot))
+    }
+
     /// The containers whose maps are kept.
     pub(super) fn ids(&self) -> Vec<ContainerId> {
         self.read().slots.keys().copied().collect()

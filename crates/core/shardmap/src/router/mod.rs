@@ -95,7 +95,11 @@ impl Router {
             return Ok(placed);
         }
         let found = |loaded: &Loaded| loaded.map.find(route).is_some();
-        let slot = self.catch_up(container, found).await?;
+        let mut slot = self.catch_up(container, found).await?;
+        if !self.cache.keeps(container, &slot) {
+            // It was let go while it was read. What is kept by now may be older, and callers ask it for the container.
+            slot = self.catch_up(container, found).await?;
+        }
         slot.read(|loaded| loaded.map.find(route)).flatten().ok_or_else(|| {
             let message = format!("no partition of container {container} holds this key");
             Error::not_found("mapping-not-found", message)
@@ -244,19 +248,22 @@ impl Router {
         Ok(())
     }
 
+    /// The map first, then the container: what is known of a container is never older than the epochs of its partitions.
+    /// Where it changes together with them, who is routed by a new epoch goes by what the container says since then.
     async fn read_into(&self, id: ContainerId, slot: &Slot) -> Result<()> {
-        let container = Arc::new(self.source.container(id).await?);
         let delta = match slot.version() {
             Some(version) => self.source.changes_since(id, version).await?,
             None => MapDelta::Reload,
         };
         match delta {
             MapDelta::Changes { version, removed, put } => {
+                let container = Arc::new(self.source.container(id).await?);
                 slot.apply(container, version, &removed, &put)
             }
             MapDelta::Reload => {
                 let (version, partitions) = self.source.partitions(id).await?;
                 self.check_size(id, partitions.len())?;
+                let container = Arc::new(self.source.container(id).await?);
                 slot.replace(Loaded { container, version, map: Map::build(&partitions)? });
                 Ok(())
             }

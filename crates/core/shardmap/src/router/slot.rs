@@ -15,7 +15,7 @@ use tokio::sync::{Mutex, MutexGuard};
 use crate::map::Map;
 use crate::{Container, Partition, PartitionId};
 
-/// A container and its map as the catalog had them at one version.
+/// The map of a container as the catalog had it at one version, and the container as it was then or later.
 pub(super) struct Loaded {
     pub(super) container: Arc<Container>,
     pub(super) version: u64,

@@ -75,6 +75,17 @@ impl Memory {
         });
     }
 
+    /// Gives a container a new version together with new epochs of all its partitions, both this number.
+    fn change_rules(&self, id: ContainerId, number: u64) {
+        self.change(|catalog| {
+            catalog.containers.get_mut(&id).unwrap().version = number;
+            for partition in catalog.partitions.values_mut().filter(|it| it.container == id) {
+                partition.epoch = Epoch(number);
+                catalog.log.push((catalog.version, partition.id));
+            }
+        });
+    }
+
     fn reads(&self) -> (usize, usize) {
         (self.full_reads.load(Ordering::Relaxed), self.delta_reads.load(Ordering::Relaxed))
     }
@@ -253,6 +264,30 @@ async fn all_goes_on_by_cached_maps_while_the_catalog_is_away() {
     assert_eq!(other.code(), "catalog-away");
 }
 
+/// Who is routed by an epoch that came with new rules must not go by the old ones, wherever the change comes in between
+/// the reads of the catalog.
+#[tokio::test]
+async fn a_container_is_never_known_older_than_the_epochs_of_its_partitions() {
+    for (is_known, turns) in [false, true].into_iter().flat_map(|is| (0..10).map(move |n| (is, n)))
+    {
+        let World { memory, router, .. } = plain();
+        if is_known {
+            router.place(ORDERS, b"a").await.unwrap();
+        }
+        let change = async {
+            for _ in 0..turns {
+                tokio::task::yield_now().await;
+            }
+            memory.change_rules(ORDERS, 2);
+        };
+        let (refreshed, ()) = tokio::join!(router.refresh(ORDERS, None), change);
+        refreshed.unwrap();
+        let placed = router.cached(ORDERS, b"a").unwrap();
+        let container = router.container(ORDERS).await.unwrap();
+        assert!(container.version >= placed.epoch.0, "after {turns} turns: {placed:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_refresh_that_was_overtaken_reads_nothing() {
     let World { memory, router, .. } = plain();
@@ -360,7 +395,7 @@ async fn who_vanishes_while_reading_leaves_the_turn_to_the_next() {
     assert!(vanishing.as_mut().poll(&mut context).is_pending());
     drop(vanishing);
     assert!(router.place(ORDERS, b"a").await.is_ok());
-    assert_eq!(memory.reads(), (1, 0));
+    assert_eq!(memory.reads(), (2, 0), "the first one was begun, too");
 }
 
 /// S13.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::world::{Crash, World, code, new_shard, text};
 use lazuli_shardmap::manager::{ContainerUpdate, NewPartition, NewShard, ShardUpdate};
-use lazuli_shardmap::{Access, PartitionId, PartitionState, Policies, ShardId};
+use lazuli_shardmap::{Access, Epoch, PartitionId, PartitionState, Policies, ShardId};
 use lazuli_store::KeyRange;
 use tokio::task::JoinSet;
 
@@ -49,6 +49,32 @@ async fn a_shard_that_holds_anything_is_not_removed() {
     assert_eq!((holdings.partitions, holdings.garbage.len()), (0, 1));
     world.manager.remove_shard(one.id, 1).await.unwrap();
     assert!(world.catalog().garbage().await.unwrap().is_empty(), "it went with the shard");
+}
+
+/// The answer has the version that the container is given when all shards have taken the change, so the next change can be
+/// made of it.
+#[tokio::test]
+async fn new_rules_are_answered_as_the_catalog_has_them() {
+    let world = World::new().await;
+    world.add_shard("one").await;
+    let orders = world.range("orders", &["m"]).await;
+    let mut update = ContainerUpdate {
+        id: orders.id,
+        version: orders.version,
+        schema: orders.schema.clone(),
+        placement: vec![],
+        policies: orders.policies.clone(),
+    };
+    for throughput in [100, 200, 200] {
+        update.policies.throughput = Some(throughput);
+        let updated = world.manager.update_rules(&update).await.unwrap();
+        assert_eq!(updated, world.catalog().container(orders.id).await.unwrap());
+        assert_eq!(updated.policies, update.policies);
+        update.version = updated.version;
+    }
+    for entry in world.catalog().partitions_in(orders.id, &KeyRange::all(), 9).await.unwrap() {
+        assert_eq!(entry.partition.epoch, Epoch(3), "the third change changed nothing");
+    }
 }
 
 #[tokio::test]

@@ -102,3 +102,94 @@ fn client_encryption_keys_are_kept() {
     assert!(found.contains("\"wrappedDataEncryptionKey\":\"AAEC\""), "{found}");
     assert!(server.ok("GET /dbs/d/clientencryptionkeys").contains("\"ClientEncryptionKeys\":[{"));
 }
+
+#[test]
+fn a_token_ends_with_its_permission() {
+    let server = Server::with_container();
+    server.ok("POST /dbs/d/users\n\n{\"id\":\"u\"}");
+    let permission = |mode: &str| {
+        format!("{{\"id\":\"p\",\"permissionMode\":\"{mode}\",\"resource\":\"dbs/d/colls/c\"}}")
+    };
+    let made = server.ok(&format!("POST /dbs/d/users/u/permissions\n\n{}", permission("Read")));
+    let token = made.split_once("\"_token\":\"").unwrap().1.split_once('"').unwrap().0.to_owned();
+    let token = lazuli_http::uri::percent_encode(&token);
+    let read = format!("GET /dbs/d/colls/c/docs\nauthorization: {token}");
+    server.ok(&read);
+    // One that grants something else by now is another permission.
+    server.ok(&format!("PUT /dbs/d/users/u/permissions/p\n\n{}", permission("All")));
+    assert_eq!(server.refusal(&read), "403");
+    server.ok(&format!("PUT /dbs/d/users/u/permissions/p\n\n{}", permission("Read")));
+    server.ok(&read);
+    server.ok("DELETE /dbs/d/users/u/permissions/p");
+    assert_eq!(server.refusal(&read), "403");
+}
+
+#[test]
+fn a_container_tells_what_its_ranges_hold() {
+    let server = Server::with_container();
+    for id in 0..3 {
+        server.ok(&format!(
+            "POST /dbs/d/colls/c/docs\nx-ms-documentdb-partitionkey: [\"a\"]\n\n\
+             {{\"id\":\"{id}\",\"pk\":\"a\",\"text\":\"{}\"}}",
+            "x".repeat(2_000)
+        ));
+    }
+    let asked = "GET /dbs/d/colls/c\nx-ms-documentdb-populatepartitionstatistics: True\n\
+                 x-ms-documentdb-populatequotainfo: True";
+    let shown = server.ok(asked);
+    assert!(shown.contains("\"documentCount\":3"), "{shown}");
+    let number = |text: &str, name: &str| {
+        let rest = text.split_once(name).unwrap().1;
+        let digits: String =
+            rest.chars().take_while(|sign| "0123456789.".contains(*sign)).collect();
+        digits.parse::<f64>().unwrap()
+    };
+    assert!((6.0..20.0).contains(&number(&shown, "\"sizeInKB\":")), "{shown}");
+    assert!(number(&shown, "\"unitsPerSecond\":") > 0.0, "{shown}");
+    let usage = server.header(asked, "x-ms-resource-usage").unwrap();
+    assert!(usage.contains("documentsCount=3;"), "{usage}");
+    assert!((6.0..20.0).contains(&number(&usage, "collectionSize=")), "{usage}");
+}
+
+/// Holds a container, exchanges it for another one, and lets it go.
+#[test]
+fn two_containers_exchange_their_names_while_writes_are_held() {
+    let server = Server::with_container();
+    let key = r#"{"paths":["/other"],"kind":"Hash","version":2}"#;
+    server.ok(&format!("POST /dbs/d/colls\n\n{{\"id\":\"n\",\"partitionKey\":{key}}}"));
+    let create = |id: &str| {
+        format!(
+            "POST /dbs/d/colls/c/docs\nx-ms-documentdb-partitionkey: [\"a\"]\n\n\
+             {{\"id\":\"{id}\",\"pk\":\"a\",\"other\":\"a\"}}"
+        )
+    };
+    let switch = |step: &str| format!("POST /dbs/d/colls/c\nx-lazuli-switch: {step}");
+    server.ok(&create("1"));
+    // What is not held cannot be exchanged.
+    assert_eq!(server.refusal(&switch("exchange n")), "412");
+    for bad in ["hold", "hold 0", "hold 9999", "exchange", "close"] {
+        assert_eq!(server.refusal(&switch(bad)), "400", "{bad}");
+    }
+    server.ok(&switch("hold 60"));
+    assert_eq!(server.refusal(&create("2")), "429/3200");
+    server.ok("GET /dbs/d/colls/c/docs/1\nx-ms-documentdb-partitionkey: [\"a\"]");
+    server.ok(&switch("open"));
+    server.ok(&create("2"));
+    // A hold that nobody ends ends by itself.
+    server.ok(&switch("hold 1"));
+    std::thread::sleep(std::time::Duration::from_millis(1_100));
+    assert_eq!(server.refusal(&switch("exchange n")), "412");
+    server.release_lapsed();
+    server.ok(&create("3"));
+    server.ok(&switch("hold 60"));
+    assert_eq!(server.refusal(&switch("exchange none")), "404/1003");
+    server.ok(&switch("exchange n"));
+    assert!(server.ok("GET /dbs/d/colls/c").contains("\"paths\":[\"/other\"]"));
+    assert!(server.ok("GET /dbs/d/colls/n").contains("\"paths\":[\"/pk\"]"));
+    server.ok(&create("4"));
+    assert!(server.ok("GET /dbs/d/colls/c/docs").contains("\"_count\":1"));
+    assert!(server.ok("GET /dbs/d/colls/n/docs").contains("\"_count\":3"));
+    server.release_lapsed();
+    let former = create("5").replace("/colls/c/", "/colls/n/");
+    assert_eq!(server.refusal(&former), "429/3200");
+}

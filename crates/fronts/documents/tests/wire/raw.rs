@@ -9,7 +9,7 @@ use lazuli_documents::{Limits, Parts, handler};
 use lazuli_engine::{Engine, Settings};
 use lazuli_http::uri::{percent_decode, percent_encode};
 use lazuli_http::{Body, HeaderMap, HeaderName, HeaderValue, Method, Request, RequestId};
-use lazuli_shapes::document::{Documents, deriving};
+use lazuli_shapes::document::{Documents, Sizing, deriving};
 use lazuli_shardmap::manager::NewShard;
 use lazuli_store::mem::MemStore;
 
@@ -26,6 +26,7 @@ const ALWAYS: [&str; 7] = [
 
 pub(crate) struct Server {
     handler: lazuli_http::Handler,
+    documents: Documents,
     runtime: tokio::runtime::Runtime,
 }
 
@@ -36,15 +37,24 @@ impl Server {
     }
 
     pub(crate) fn with_limits(limits: Limits) -> Self {
+        Self::sized(limits, Sizing::default())
+    }
+
+    pub(crate) fn sized(limits: Limits, sizing: Sizing) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let accounts = Arc::new(Accounts::new());
         for name in ["dev", "other"] {
             accounts.set(name, Keys { first: key(name), second: None });
         }
-        let documents = runtime.block_on(documents());
+        let documents = runtime.block_on(documents()).sized(sizing);
         let certificate = Some("-----BEGIN CERTIFICATE-----\n".to_owned());
         let parts = Parts { accounts, published: None, certificate, limits };
-        Self { handler: handler(documents, parts), runtime }
+        Self { handler: handler(documents.clone(), parts), documents, runtime }
+    }
+
+    /// Does what is done in the background to ranges.
+    pub(crate) fn resize(&self) {
+        self.runtime.block_on(self.documents.resize()).unwrap();
     }
 
     /// A server with a database `d` and a container `c` in it, partitioned by `/pk`.
@@ -58,6 +68,11 @@ impl Server {
         self.ok("POST /dbs\n\n{\"id\":\"d\"}");
         let key = r#"{"paths":["/pk"],"kind":"Hash","version":2}"#;
         self.ok(&format!("POST /dbs/d/colls\n\n{{\"id\":\"c\",\"partitionKey\":{key}}}"));
+    }
+
+    /// Lets containers go whose writes were held back for long enough.
+    pub(crate) fn release_lapsed(&self) {
+        self.runtime.block_on(self.documents.release_lapsed()).unwrap();
     }
 
     /// The body of a request that must succeed.
@@ -87,7 +102,12 @@ impl Server {
     /// `authorization: as NAME` signs with the key of that account. Answers status, headers and body, without the headers
     /// that every answer has.
     pub(crate) fn send(&self, text: &str) -> String {
-        let request = parse(text).unwrap_or_else(|| panic!("this is no request: {text}"));
+        self.send_at(text, now_ms())
+    }
+
+    /// The same, received at another time.
+    pub(crate) fn send_at(&self, text: &str, now_ms: u64) -> String {
+        let request = parse(text, now_ms).unwrap_or_else(|| panic!("this is no request: {text}"));
         let response = self.runtime.block_on((self.handler)(request));
         let mut out = response.status.to_string();
         for (name, value) in &response.headers {
@@ -104,7 +124,7 @@ impl Server {
     }
 }
 
-fn header(answer: &str, name: &str) -> Option<String> {
+pub(crate) fn header(answer: &str, name: &str) -> Option<String> {
     let head = answer.split_once("\n\n").map_or(answer, |(head, _)| head);
     let start = format!("{name}: ");
     head.lines().find_map(|line| line.strip_prefix(&start).map(str::to_owned))
@@ -129,16 +149,15 @@ fn key(text: &str) -> Key {
     Key::from_base64(&STANDARD.encode(text)).unwrap()
 }
 
-fn now_ms() -> u64 {
+pub(crate) fn now_ms() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.unwrap().as_millis() as u64
 }
 
-fn parse(text: &str) -> Option<Request> {
+fn parse(text: &str, now_ms: u64) -> Option<Request> {
     let (head, body) = text.split_once("\n\n").unwrap_or((text, ""));
     let mut lines = head.lines();
     let (method, path) = lines.next()?.split_once(' ')?;
-    let now_ms = now_ms();
     let mut headers = HeaderMap::new();
     headers.insert("host", HeaderValue::from_static("127.0.0.1:8081"));
     let date = lazuli_http::date::format_rfc1123((now_ms / 1000) as i64);

@@ -2,7 +2,13 @@
 //!
 //! Pieces are written as they come. The row of the file comes last, with the last piece, and only if all pieces are there: the
 //! file exists from then on. Pieces whose file was never finished go when their generation is swept, if not before.
+//!
+//! Instead of rows, the bytes may be objects of an object store (`objects`). The row of the file is the same: it is written when
+//! the object is complete, and deleted when the object is gone.
 
+mod adopting;
+mod objects;
+mod place;
 mod reading;
 mod writing;
 
@@ -15,6 +21,7 @@ use lazuli_env::BoxFuture;
 use lazuli_store::blocks::{
     BlockFile, BlockId, BlockReader, BlockWriter, Blocks, FoundFile, Owner,
 };
+use lazuli_store::objects::Objects;
 use lazuli_store::{Error, Result};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -26,6 +33,8 @@ use crate::pool::Pool;
 use crate::schema::Tables;
 use crate::settings::Settings;
 use crate::sql::Sql;
+use objects::{ObjectFileReader, ObjectFileWriter};
+use place::Place;
 use reading::PieceReader;
 use writing::PieceWriter;
 
@@ -42,6 +51,7 @@ pub(crate) struct Shared {
     database: Arc<Database>,
     pool: Arc<Pool>,
     node: String,
+    place: Place,
     current: Mutex<Current>,
     number: AtomicU64,
 }
@@ -73,19 +83,30 @@ fn damaged(id: BlockId, what: &str) -> Error {
 
 impl PostgresBlocks {
     /// Opens the blocks for a process, with a generation that no process has used before. The name of the node tells which
-    /// generations are in use: see [`Self::unswept`].
+    /// generations are in use: see [`Self::unswept`]. The bytes are rows.
     pub async fn open(settings: Settings, node: &str) -> Result<Self> {
+        Self::open_at(settings, None, node).await
+    }
+
+    /// The same with the bytes in an object store, if one is given. Blocks stay where they were first kept: another place is
+    /// refused.
+    pub async fn open_at(
+        settings: Settings,
+        objects: Option<Arc<dyn Objects>>,
+        node: &str,
+    ) -> Result<Self> {
         let connections = settings.write_connections;
         let database = Database::new(settings, Tables::Blocks)?;
         let pool = Pool::new(database.clone(), connections);
         let current = Mutex::new(Current { generation: 0, timeline: 0 });
         let (node, number) = (node.to_owned(), AtomicU64::new(0));
-        let shared = Arc::new(Shared { database, pool, node, current, number });
-        if let Err(error) = shared.begin_generation().await {
-            shared.database.close();
-            return Err(error);
-        }
-        Ok(Self { shared })
+        let opened = async {
+            let place = Place::settle(&pool, objects).await?;
+            let shared = Shared { database: database.clone(), pool, node, place, current, number };
+            shared.begin_generation().await?;
+            Ok(Self { shared: Arc::new(shared) })
+        };
+        opened.await.inspect_err(|_| database.close())
     }
 
     /// The generation that this process writes to. It changes when another server becomes the primary.
@@ -113,6 +134,7 @@ impl PostgresBlocks {
     /// Marks a generation as swept: all its files are referenced, so it is not looked at again. Removes the pieces in it that
     /// belong to no file.
     pub async fn swept(&self, generation: u64) -> Result<()> {
+        objects::remove_unnamed(&self.shared, generation).await?;
         let lease = self.shared.pool.lease().await?;
         let session = lease.session();
         let marked = async {
@@ -128,6 +150,16 @@ impl PostgresBlocks {
         self.shared.database.close();
         self.shared.pool.close();
         Ok(())
+    }
+
+    /// A copy by reading and writing all bytes, whose sum is checked on the way.
+    async fn copy_bytes(&self, file: &BlockFile, owner: &Owner) -> Result<BlockFile> {
+        let mut reader = self.read(file, 0..file.length).await?;
+        let mut writer = self.create(owner).await?;
+        while let Some(piece) = reader.next().await? {
+            writer.write(piece).await?;
+        }
+        writer.finish().await
     }
 
     /// Runs one statement that changes rows, and says how many.
@@ -149,6 +181,25 @@ impl Shared {
             Ok(session.client.execute(&statement, parameters).await?)
         };
         lease.run(PAGE_TIME_MAX, executed).await
+    }
+
+    /// Whether a query that reads finds something.
+    async fn exists(&self, sql: Sql, parameters: &[&(dyn ToSql + Sync)]) -> Result<bool> {
+        let lease = self.pool.lease().await?;
+        let session = lease.session();
+        let asked = async {
+            let [statement] = session.prepared([sql]).await?;
+            Ok(session.client.query_opt(&statement, parameters).await?.is_some())
+        };
+        lease.run(ANSWER_TIME_MAX, asked).await
+    }
+
+    /// A writer of a new file with this id.
+    async fn writer(self: Arc<Self>, id: BlockId, owner: Owner) -> Result<Box<dyn BlockWriter>> {
+        if self.place.objects().is_some() {
+            return Ok(Box::new(ObjectFileWriter::begin(self, id, owner).await?));
+        }
+        Ok(Box::new(PieceWriter::new(self, id, owner)))
     }
 
     async fn begin_generation(&self) -> Result<Current> {
@@ -186,8 +237,7 @@ impl Blocks for PostgresBlocks {
     fn create<'a>(&'a self, owner: &'a Owner) -> BoxFuture<'a, Result<Box<dyn BlockWriter>>> {
         Box::pin(async move {
             let id = self.shared.next_id().await?;
-            let writer = PieceWriter::new(self.shared.clone(), id, owner.clone());
-            Ok(Box::new(writer) as Box<dyn BlockWriter>)
+            self.shared.clone().writer(id, owner.clone()).await
         })
     }
 
@@ -197,6 +247,9 @@ impl Blocks for PostgresBlocks {
         owner: &'a Owner,
     ) -> BoxFuture<'a, Result<BlockFile>> {
         Box::pin(async move {
+            if self.shared.place.objects().is_some() {
+                return self.copy_bytes(file, owner).await;
+            }
             let id = self.shared.next_id().await?;
             let copy = BlockFile { id, ..*file };
             let parameters: [&(dyn ToSql + Sync); 8] = [
@@ -225,6 +278,10 @@ impl Blocks for PostgresBlocks {
         range: Range<u64>,
     ) -> BoxFuture<'a, Result<Box<dyn BlockReader>>> {
         Box::pin(async move {
+            if self.shared.place.objects().is_some() {
+                let reader = ObjectFileReader::open(self.shared.clone(), *file, range).await?;
+                return Ok(Box::new(reader) as Box<dyn BlockReader>);
+            }
             let reader = PieceReader::open(self.shared.clone(), *file, range).await?;
             Ok(Box::new(reader) as Box<dyn BlockReader>)
         })
@@ -232,6 +289,7 @@ impl Blocks for PostgresBlocks {
 
     fn remove(&self, id: BlockId) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
+            objects::remove(&self.shared, id).await?;
             let id = [signed(id.generation), signed(id.number)];
             self.execute(Sql::RemoveFile, &[&id[0], &id[1]]).await.map(drop)
         })
@@ -242,6 +300,11 @@ impl Blocks for PostgresBlocks {
             let (generation, number) = (signed(id.generation), signed(id.number));
             let (container, route) = (i64::from(owner.container), &owner.route[..]);
             let parameters: [&(dyn ToSql + Sync); 4] = [&generation, &number, &container, &route];
+            if self.shared.place.objects().is_some()
+                && self.shared.exists(Sql::IsFileOf, &parameters).await?
+            {
+                objects::remove(&self.shared, id).await?;
+            }
             self.execute(Sql::RemoveFileOf, &parameters).await.map(drop)
         })
     }

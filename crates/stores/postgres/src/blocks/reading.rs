@@ -86,25 +86,28 @@ impl PieceReader {
     }
 }
 
-/// Compares the row of a file with the reference, and reads the first bytes in the same trip.
-async fn open(session: &Session, file: &BlockFile, rest: &Range<u64>) -> Result<Bytes, Fault> {
-    let [look, _] = session.prepared([Sql::GetFile, Sql::GetPiece]).await?;
+/// Compares the row of a file with the reference.
+pub(super) async fn look(session: &Session, file: &BlockFile) -> Result<(), Fault> {
+    let [look] = session.prepared([Sql::GetFile]).await?;
     let id = [signed(file.id.generation), signed(file.id.number)];
-    let looked = async {
-        let row = session.client.query_opt(&look, &[&id[0], &id[1]]).await?;
-        let Some(row) = row else { return Err(damaged(file.id, "is missing").into()) };
-        let (length, crc64): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
-        match (length == signed(file.length), crc64 == signed(file.crc64)) {
-            (true, true) => Ok(()),
-            (false, _) => Err(damaged(file.id, "has another length than its row says").into()),
-            (_, false) => Err(damaged(file.id, "has another sum than its row says").into()),
-        }
-    };
+    let row = session.client.query_opt(&look, &[&id[0], &id[1]]).await?;
+    let Some(row) = row else { return Err(damaged(file.id, "is missing").into()) };
+    let (length, crc64): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+    match (length == signed(file.length), crc64 == signed(file.crc64)) {
+        (true, true) => Ok(()),
+        (false, _) => Err(damaged(file.id, "has another length than its row says").into()),
+        (_, false) => Err(damaged(file.id, "has another sum than its row says").into()),
+    }
+}
+
+/// The same, and reads the first bytes in the same trip.
+async fn open(session: &Session, file: &BlockFile, rest: &Range<u64>) -> Result<Bytes, Fault> {
+    session.prepared([Sql::GetFile, Sql::GetPiece]).await?;
     if rest.is_empty() {
-        looked.await?;
+        look(session, file).await?;
         return Ok(Bytes::new());
     }
-    let (_, bytes) = try_join(looked, piece(session, file, rest)).await?;
+    let (_, bytes) = try_join(look(session, file), piece(session, file, rest)).await?;
     Ok(bytes)
 }
 

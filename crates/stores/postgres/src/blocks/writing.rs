@@ -1,5 +1,6 @@
 //! Writes a file, piece after piece.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
@@ -16,6 +17,9 @@ use crate::fault::Fault;
 use crate::limits::PAGE_TIME_MAX;
 use crate::sql::Sql;
 
+/// Pieces of one file that are on their way at once.
+const PIECES_SENT_MAX: usize = 2;
+
 pub(super) struct PieceWriter {
     /// None once the file is finished.
     shared: Option<Arc<Shared>>,
@@ -25,8 +29,8 @@ pub(super) struct PieceWriter {
     piece: BytesMut,
     /// Pieces that were sent.
     sent: i64,
-    /// The last one of them, while it is on its way. The next piece is filled meanwhile.
-    sending: Option<JoinHandle<Result<()>>>,
+    /// The last ones of them, while they are on their way. The next piece is filled meanwhile.
+    sending: VecDeque<JoinHandle<Result<()>>>,
     length: u64,
     sum: Crc64,
 }
@@ -34,7 +38,7 @@ pub(super) struct PieceWriter {
 impl PieceWriter {
     pub(super) fn new(shared: Arc<Shared>, id: BlockId, owner: Owner) -> Self {
         let (piece, sum) = (BytesMut::new(), Crc64::new());
-        let (sent, sending) = (0, None);
+        let (sent, sending) = (0, VecDeque::new());
         Self { shared: Some(shared), id, owner, piece, sent, sending, length: 0, sum }
     }
 
@@ -51,27 +55,30 @@ impl PieceWriter {
         Ok(())
     }
 
-    /// Sends a full piece, once the one before it is written.
+    /// Sends a full piece, on a connection of its own. The server takes one in while it writes the other.
     async fn send(&mut self) -> Result<()> {
-        self.wait().await?;
+        self.wait_for(PIECES_SENT_MAX - 1).await?;
         let Some(shared) = self.shared.clone() else { return Ok(()) };
         let (id, n, piece) = (self.id, self.sent, self.piece.split().freeze());
         let runtime = shared.database.runtime.clone();
-        self.sending = Some(runtime.spawn(async move { put(&shared, id, n, &piece).await }));
+        self.sending.push_back(runtime.spawn(async move { put(&shared, id, n, &piece).await }));
         self.sent += 1;
         Ok(())
     }
 
-    /// Waits for the piece that is on its way.
-    async fn wait(&mut self) -> Result<()> {
-        let Some(sending) = &mut self.sending else { return Ok(()) };
-        let sent = sending.await;
-        self.sending = None;
-        sent.map_err(|error| Error::internal(StoreReason::Panicked, error))?
+    /// Waits until at most so many pieces are on their way.
+    async fn wait_for(&mut self, most: usize) -> Result<()> {
+        while self.sending.len() > most {
+            let Some(first) = self.sending.front_mut() else { return Ok(()) };
+            let sent = first.await;
+            self.sending.pop_front();
+            sent.map_err(|error| Error::internal(StoreReason::Panicked, error))??;
+        }
+        Ok(())
     }
 
     async fn end(mut self) -> Result<BlockFile> {
-        self.wait().await?;
+        self.wait_for(0).await?;
         let Some(shared) = self.shared.clone() else { return Err(lost()) };
         let file = BlockFile { id: self.id, length: self.length, crc64: self.sum.sum() };
         let last = (!self.piece.is_empty()).then_some(&self.piece[..]);
@@ -130,12 +137,12 @@ impl Drop for PieceWriter {
         if self.sent == 0 {
             return;
         }
-        let sending = self.sending.take();
+        let sending = std::mem::take(&mut self.sending);
         let id = [signed(self.id.generation), signed(self.id.number)];
         let runtime = shared.database.runtime.clone();
         runtime.spawn(async move {
-            if let Some(sending) = sending {
-                let _ = sending.await;
+            for piece in sending {
+                let _ = piece.await;
             }
             let _ = shared.execute(Sql::RemoveFile, &[&id[0], &id[1]]).await;
         });

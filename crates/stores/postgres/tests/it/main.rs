@@ -10,4 +10,5 @@ mod login;
 mod lost;
 mod place;
 mod proxy;
+mod standby;
 mod suite;

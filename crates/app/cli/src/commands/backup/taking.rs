@@ -30,7 +30,9 @@ pub(in crate::commands) fn take(wanted: &Backup) -> Result<()> {
     let mut shelf = Shelf::open(&wanted.to, wanted.create, &wanted.service)?;
     let mut all = Vec::new();
     for id in ids {
-        let taken = take_one(&client, id, &mut shelf, wanted.quiet || target.json)?;
+        let stale = if wanted.from_standby { "?stale=true" } else { "" };
+        let path = format!("/v1/partitions/{id}/backup{stale}");
+        let taken = take_one(&client, id, &path, &mut shelf, wanted.quiet || target.json)?;
         if !target.json {
             output::line(&line(&taken));
         }
@@ -62,9 +64,9 @@ fn ids(client: &Client, name: &str) -> Result<Vec<u64>> {
     }
 }
 
-fn take_one(client: &Client, id: u64, shelf: &mut Shelf, quiet: bool) -> Result<Value> {
+fn take_one(client: &Client, id: u64, path: &str, shelf: &mut Shelf, quiet: bool) -> Result<Value> {
     let mut meter = Meter::new("backed up", "rows", quiet, Figures::default(), None);
-    let mut stream = client.open(&format!("/v1/partitions/{id}/backup"))?;
+    let mut stream = client.open(path)?;
     let mut seen = Seen::default();
     // The name contains the LSN, which is in the head of the backup.
     let (mut sink, mut before): (Option<Sink<'_>>, Vec<u8>) = (None, Vec::new());

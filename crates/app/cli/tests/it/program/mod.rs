@@ -54,10 +54,7 @@ impl Server {
     pub fn start_with(folder: &Path, flags: &[&str], variables: &[(&str, &str)]) -> Self {
         let ready = folder.join("ready.json");
         let _ = std::fs::remove_file(&ready);
-        let arguments =
-            ["serve", "--queue-port=0", "--table-port=0", "--document-port=0", "--admin-port=0"];
-        let arguments = [&arguments[..], &["--blob-port", "0"]].concat();
-        let mut command = lazuli(folder, &arguments);
+        let mut command = lazuli(folder, &["serve", "--ports", "free"]);
         command.arg("--ready-file").arg(&ready).args(flags).envs(variables.iter().copied());
         let output = std::fs::File::create(folder.join("stdout.txt")).unwrap();
         let errors = std::fs::File::create(folder.join("stderr.txt")).unwrap();
@@ -135,11 +132,24 @@ impl Server {
         more: &[(&str, &str)],
         body: &str,
     ) -> (u16, String) {
+        let answer = self.exchange_tables(key, method, path, more, body);
+        (answer.status, answer.text())
+    }
+
+    /// The same with the whole answer.
+    pub fn exchange_tables(
+        &self,
+        key: &str,
+        method: &str,
+        path: &str,
+        more: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
         let headers =
             [("accept", "application/json;odata=nometadata"), ("content-type", "application/json")];
         let headers = [&headers[..], more].concat();
         let headers = signed(Dialect::Tables, key, method, path, &headers, body);
-        ask(&self.endpoint("tables"), method, path, &borrowed(&headers), body)
+        exchange(&self.endpoint("tables"), None, method, path, &borrowed(&headers), body).unwrap()
     }
 
     /// Asks the Blobs or the Queues front with a signed request.
@@ -151,9 +161,22 @@ impl Server {
         more: &[(&str, &str)],
         body: &str,
     ) -> (u16, String) {
+        let answer = self.exchange_storage(front, method, path, more, body);
+        (answer.status, answer.text())
+    }
+
+    /// The same with the whole answer.
+    pub fn exchange_storage(
+        &self,
+        front: &str,
+        method: &str,
+        path: &str,
+        more: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
         let headers = [&[("x-ms-version", "2021-12-02")], more].concat();
         let headers = signed(Dialect::Storage, PUBLISHED_KEY, method, path, &headers, body);
-        ask(&self.endpoint(front), method, path, &borrowed(&headers), body)
+        exchange(&self.endpoint(front), None, method, path, &borrowed(&headers), body).unwrap()
     }
 
     pub fn blobs(

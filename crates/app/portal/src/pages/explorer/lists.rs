@@ -14,6 +14,7 @@ pub(super) fn title(kind: Kind) -> &'static str {
         Kind::Tables => "Tables",
         Kind::Blobs => "Blobs",
         Kind::Queues => "Queues",
+        Kind::Documents => "Documents",
     }
 }
 
@@ -23,6 +24,7 @@ fn words(kind: Kind) -> (&'static str, &'static str) {
         Kind::Tables => ("Table", "tables"),
         Kind::Blobs => ("Container", "containers"),
         Kind::Queues => ("Queue", "queues"),
+        Kind::Documents => ("Container", "collections"),
     }
 }
 
@@ -51,7 +53,18 @@ pub(super) async fn show(visit: &Visit<'_>, kind: Kind, account: &str) -> Result
             (csrf(visit.session))
             div {
                 label for="new" { "New " (word.to_lowercase()) }
-                input #new name="name" required autocomplete="off";
+                input #new name="name" required autocomplete="off"
+                    placeholder=[(kind == Kind::Documents).then_some("database/container")];
+            }
+            @if kind == Kind::Documents {
+                div {
+                    label for="key" { "Partition key" }
+                    input #key name="key" required autocomplete="off" placeholder="/customer";
+                }
+                div {
+                    label for="throughput" { "Request units a second" }
+                    input #throughput name="throughput" type="number" min="400" step="100" value="400";
+                }
             }
             button type="submit" { "Create" }
         }
@@ -61,7 +74,12 @@ pub(super) async fn show(visit: &Visit<'_>, kind: Kind, account: &str) -> Result
 
 pub(super) async fn create(visit: &Visit<'_>, kind: Kind, account: &str) -> Result {
     let name = visit.form.get("name");
-    visit.api.post(&["v1", "explorer", kind.word(), account], &json!({ "name": name })).await?;
+    let mut new = json!({ "name": name });
+    if kind == Kind::Documents {
+        new["key"] = json!(visit.form.get("key"));
+        new["throughput"] = json!(visit.form.get("throughput").parse::<u64>().ok());
+    }
+    visit.api.post(&["v1", "explorer", kind.word(), account], &new).await?;
     let to = link(&[kind.word(), account, name], &[]);
     Outcome::done(to, format!("{} {name} is there.", words(kind).0))
 }

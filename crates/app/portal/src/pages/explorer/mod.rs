@@ -1,13 +1,15 @@
-//! The explorer's pages: tables, blobs and queues as they are stored, through the explorer routes of the admin API; one
+//! The explorer's pages: tables, blobs, queues and documents as they are stored, through the explorer routes of the admin API; one
 //! file for each page.
 
 mod blob;
 mod blobs;
 mod entities;
 mod entity;
+mod items;
 mod lists;
 mod place;
 mod queue;
+mod ranges;
 mod stored;
 
 use lazuli_http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
@@ -16,7 +18,7 @@ use maud::{Markup, html};
 use crate::layout::{list, table, text};
 use crate::page::{Fault, Outcome, Part, Result, Visit};
 pub(crate) use place::ExplorerPage;
-use place::{ContainerPage, Kind, QueuePage, TablePage, link};
+use place::{CollectionPage, ContainerPage, Kind, QueuePage, TablePage, link};
 
 /// The one table of the explorer's pages.
 pub(crate) async fn show(visit: &Visit<'_>, place: &ExplorerPage) -> Result {
@@ -46,6 +48,14 @@ pub(crate) async fn show(visit: &Visit<'_>, place: &ExplorerPage) -> Result {
             QueuePage::Put => queue::put(visit, path).await,
             QueuePage::Clear => queue::clear(visit, path).await,
         },
+        ExplorerPage::Collection(path, page) => match page {
+            CollectionPage::Items => items::show(visit, path).await,
+            CollectionPage::Put => items::put(visit, path).await,
+            CollectionPage::Item => items::item(visit, path).await,
+            CollectionPage::Change => items::change(visit, path).await,
+            CollectionPage::Ranges => ranges::show(visit, path).await,
+            CollectionPage::Throughput => ranges::change(visit, path).await,
+        },
     }
 }
 
@@ -71,7 +81,7 @@ async fn index(visit: &Visit<'_>) -> Result {
     let body = html! {
         h1 { "Explorer" }
         section.card aria-label="Accounts" {
-            (table("Accounts", &["Account", "Tables", "Blobs", "Queues"], rows))
+            (table("Accounts", &["Account", "Tables", "Blobs", "Queues", "Documents"], rows))
         }
     };
     Outcome::page("Explorer", Part::Explorer, body)

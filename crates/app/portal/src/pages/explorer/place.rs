@@ -15,6 +15,7 @@ pub(crate) enum ExplorerPage {
     Table(ItemPath, TablePage),
     Container(ItemPath, ContainerPage),
     Queue(ItemPath, QueuePage),
+    Collection(ItemPath, CollectionPage),
 }
 
 /// What accounts have.
@@ -23,10 +24,11 @@ pub(crate) enum Kind {
     Tables,
     Blobs,
     Queues,
+    Documents,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 3] = [Self::Tables, Self::Blobs, Self::Queues];
+    pub(super) const ALL: [Self; 4] = [Self::Tables, Self::Blobs, Self::Queues, Self::Documents];
 
     /// As paths have it, here and in the admin API.
     pub(super) fn word(self) -> &'static str {
@@ -34,6 +36,7 @@ impl Kind {
             Self::Tables => "tables",
             Self::Blobs => "blobs",
             Self::Queues => "queues",
+            Self::Documents => "documents",
         }
     }
 
@@ -42,7 +45,7 @@ impl Kind {
     }
 }
 
-/// A table, a container or a queue.
+/// A table, a container or a queue. The name of a container of documents is `DATABASE/CONTAINER`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ItemPath {
     kind: Kind,
@@ -79,6 +82,18 @@ pub(crate) enum QueuePage {
     Clear,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CollectionPage {
+    Items,
+    Put,
+    Item,
+    /// Replaces or deletes an item.
+    Change,
+    Ranges,
+    /// Changes the throughput.
+    Throughput,
+}
+
 impl ExplorerPage {
     /// The page at these pieces of a path, behind `explorer`.
     pub(crate) fn parse(pieces: &[&str]) -> Option<Self> {
@@ -93,6 +108,7 @@ impl ExplorerPage {
                     Kind::Tables => Self::Table(path, TablePage::parse(rest)?),
                     Kind::Blobs => Self::Container(path, ContainerPage::parse(rest)?),
                     Kind::Queues => Self::Queue(path, QueuePage::parse(rest)?),
+                    Kind::Documents => Self::Collection(path, CollectionPage::parse(rest)?),
                 }
             }
             _ => return None,
@@ -111,6 +127,10 @@ impl ExplorerPage {
                 matches!(page, ContainerPage::Upload | ContainerPage::Tags | ContainerPage::Delete)
             }
             Self::Queue(_, page) => matches!(page, QueuePage::Put | QueuePage::Clear),
+            Self::Collection(_, page) => matches!(
+                page,
+                CollectionPage::Put | CollectionPage::Change | CollectionPage::Throughput
+            ),
         }
     }
 }
@@ -150,6 +170,20 @@ impl QueuePage {
             [] => Self::Messages,
             ["put"] => Self::Put,
             ["clear"] => Self::Clear,
+            _ => return None,
+        })
+    }
+}
+
+impl CollectionPage {
+    fn parse(rest: &[&str]) -> Option<Self> {
+        Some(match rest {
+            [] => Self::Items,
+            ["put"] => Self::Put,
+            ["item"] => Self::Item,
+            ["change"] => Self::Change,
+            ["ranges"] => Self::Ranges,
+            ["throughput"] => Self::Throughput,
             _ => return None,
         })
     }

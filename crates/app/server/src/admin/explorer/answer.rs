@@ -33,7 +33,11 @@ pub(super) async fn ask(owner: &Owner, ask: Ask) -> Result<Response> {
 /// The sentence of an error; what follows it names the request and the time.
 fn told(body: &[u8]) -> Option<String> {
     let text = match serde_json::from_slice::<Value>(body) {
-        Ok(value) => value["odata.error"]["message"]["value"].as_str()?.to_owned(),
+        Ok(value) => {
+            let told = &value["odata.error"]["message"]["value"];
+            // The front of documents has no envelope.
+            told.as_str().or_else(|| value["message"].as_str())?.to_owned()
+        }
         Err(_) => xml::parse(body).ok()?.child_text("Message")?.to_owned(),
     };
     text.lines().next().map(str::to_owned)

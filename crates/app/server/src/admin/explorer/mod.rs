@@ -1,4 +1,4 @@
-//! The explorer: reads and changes tables, blobs and queues as JSON, by requests to the fronts and without a shortcut to the
+//! The explorer: reads and changes tables, blobs, queues and documents as JSON, by requests to the fronts and without a shortcut to the
 //! engine.
 //!
 //! Each operation becomes a signed request that a client of the service could send, which the front answers ([`Owner`]). So
@@ -6,8 +6,10 @@
 
 mod answer;
 mod blobs;
+mod documents;
 mod entities;
 mod import;
+mod items;
 mod preview;
 mod queues;
 mod request;
@@ -64,5 +66,20 @@ pub(super) async fn run(owner: &Owner, explore: Explore, request: Request) -> Re
         Explore::PeekMessages { queue, most } => queues::peek(owner, &queue, most).await,
         Explore::PutMessage { queue } => queues::put(owner, &queue, request).await,
         Explore::ClearMessages { queue } => queues::clear(owner, &queue).await,
+        Explore::ListCollections { account, page } => documents::list(owner, &account, &page).await,
+        Explore::CreateCollection { account } => documents::create(owner, &account, request).await,
+        Explore::ShowCollection { collection } => documents::show(owner, &collection).await,
+        Explore::QueryItems { collection, query, key, page } => {
+            items::query(owner, &collection, query.as_deref(), key.as_deref(), &page).await
+        }
+        Explore::GetItem { item } => items::get(owner, &item).await,
+        Explore::PutItem { collection } => items::put(owner, &collection, request).await,
+        Explore::DeleteItem { item } => items::delete(owner, &item, &request).await,
+        Explore::PreviewThroughput { collection, units } => {
+            documents::preview(owner, &collection, units).await
+        }
+        Explore::SetThroughput { collection } => {
+            documents::set_throughput(owner, &collection, request).await
+        }
     }
 }

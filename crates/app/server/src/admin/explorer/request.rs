@@ -92,6 +92,38 @@ pub(in crate::admin) enum Explore {
     ClearMessages {
         queue: QueuePath,
     },
+    ListCollections {
+        account: String,
+        page: Page,
+    },
+    CreateCollection {
+        account: String,
+    },
+    ShowCollection {
+        collection: CollectionPath,
+    },
+    QueryItems {
+        collection: CollectionPath,
+        query: Option<String>,
+        key: Option<String>,
+        page: Page,
+    },
+    GetItem {
+        item: ItemPath,
+    },
+    PutItem {
+        collection: CollectionPath,
+    },
+    DeleteItem {
+        item: ItemPath,
+    },
+    PreviewThroughput {
+        collection: CollectionPath,
+        units: u32,
+    },
+    SetThroughput {
+        collection: CollectionPath,
+    },
 }
 
 /// Which part of a list.
@@ -140,6 +172,22 @@ pub(in crate::admin) struct ContainerPath {
 pub(in crate::admin) struct BlobPath {
     pub(super) container: ContainerPath,
     pub(super) name: String,
+}
+
+/// A container of documents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::admin) struct CollectionPath {
+    pub(super) account: String,
+    pub(super) database: String,
+    pub(super) container: String,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::admin) struct ItemPath {
+    pub(super) collection: CollectionPath,
+    pub(super) id: String,
+    /// The partition key as a JSON array.
+    pub(super) key: String,
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -5,7 +5,8 @@ use super::super::request::{NoOperation, Operation};
 use super::super::routes::{Given, Route, change, read};
 use super::preview::{PREVIEW_BYTES, PREVIEW_BYTES_MAX};
 use super::request::{
-    BlobPath, ContainerPath, EntityPath, Explore, Mode, Page, QueuePath, TablePath, Write,
+    BlobPath, CollectionPath, ContainerPath, EntityPath, Explore, ItemPath, Mode, Page, QueuePath,
+    TablePath, Write,
 };
 
 /// How many items a page of a list has unless asked otherwise, and at most.
@@ -18,6 +19,7 @@ const MESSAGES_PEEKED_MAX: usize = 32;
 const PAGE: &[&str] = &["after", "limit"];
 const KEYS: &[&str] = &["partition_key", "row_key"];
 const NAME: &[&str] = &["name"];
+const ITEM: &[&str] = &["id", "key"];
 
 type Made = Result<Operation, NoOperation>;
 
@@ -132,6 +134,54 @@ pub(in crate::admin) const ROUTES: &[Route] = &[
     change("DELETE", "/v1/explorer/queues/{account}/{queue}/messages", "clear-messages", |given| {
         made(Explore::ClearMessages { queue: queue(given)? })
     }),
+    read("/v1/explorer/documents/{account}", "list-collections", |given| {
+        made(Explore::ListCollections { account: given.text("account")?, page: page(given)? })
+    })
+    .taking(PAGE),
+    change("POST", "/v1/explorer/documents/{account}", "create-collection", |given| {
+        made(Explore::CreateCollection { account: given.text("account")? })
+    })
+    .recording(&["name", "key", "throughput"]),
+    read("/v1/explorer/documents/{account}/{collection}", "show-collection", |given| {
+        made(Explore::ShowCollection { collection: collection(given)? })
+    }),
+    read("/v1/explorer/documents/{account}/{collection}/items", "query-items", |given| {
+        let (query, key) = (given.parameter("query"), given.parameter("key"));
+        let (query, key) = (query.map(str::to_owned), key.map(str::to_owned));
+        made(Explore::QueryItems { collection: collection(given)?, query, key, page: page(given)? })
+    })
+    .taking(&["query", "key", "after", "limit"]),
+    read("/v1/explorer/documents/{account}/{collection}/item", "get-item", |given| {
+        made(Explore::GetItem { item: item(given)? })
+    })
+    .taking(ITEM),
+    change("PUT", "/v1/explorer/documents/{account}/{collection}/item", "put-item", |given| {
+        made(Explore::PutItem { collection: collection(given)? })
+    }),
+    change(
+        "DELETE",
+        "/v1/explorer/documents/{account}/{collection}/item",
+        "delete-item",
+        |given| made(Explore::DeleteItem { item: item(given)? }),
+    )
+    .taking(ITEM),
+    read(
+        "/v1/explorer/documents/{account}/{collection}/throughput",
+        "preview-throughput",
+        |given| {
+            let units = given.required("units")?.parse();
+            let units = units.map_err(|_| NoOperation::Parameter("units"))?;
+            made(Explore::PreviewThroughput { collection: collection(given)?, units })
+        },
+    )
+    .taking(&["units"]),
+    change(
+        "PUT",
+        "/v1/explorer/documents/{account}/{collection}/throughput",
+        "set-throughput",
+        |given| made(Explore::SetThroughput { collection: collection(given)? }),
+    )
+    .recording(&["units"]),
 ];
 
 fn made(explore: Explore) -> Made {
@@ -176,4 +226,18 @@ fn blob(given: &Given<'_, '_>) -> Result<BlobPath, NoOperation> {
 
 fn queue(given: &Given<'_, '_>) -> Result<QueuePath, NoOperation> {
     Ok(QueuePath { account: given.text("account")?, queue: given.text("queue")? })
+}
+
+/// A container of documents is one piece of a path: `DATABASE/CONTAINER`, escaped.
+fn collection(given: &Given<'_, '_>) -> Result<CollectionPath, NoOperation> {
+    let (account, name) = (given.text("account")?, given.text("collection")?);
+    let (database, container) = name.split_once('/').ok_or(NoOperation::Path)?;
+    let (database, container) = (database.to_owned(), container.to_owned());
+    Ok(CollectionPath { account, database, container })
+}
+
+fn item(given: &Given<'_, '_>) -> Result<ItemPath, NoOperation> {
+    let id = given.parameter("id").ok_or(NoOperation::Parameter("id"))?.to_owned();
+    let key = given.parameter("key").ok_or(NoOperation::Parameter("key"))?.to_owned();
+    Ok(ItemPath { collection: collection(given)?, id, key })
 }

@@ -57,7 +57,7 @@ pub struct TurnedClock {
 }
 
 impl TurnedClock {
-    fn turn(&self, time: Duration) {
+    pub fn turn(&self, time: Duration) {
         self.ahead_ms.fetch_add(time.as_millis() as u64, Ordering::Relaxed);
     }
 

@@ -187,3 +187,56 @@ async fn pages_go_on_across_splits_and_moves() {
     assert_eq!(all, expected);
     world.check().await;
 }
+
+#[tokio::test]
+async fn a_long_query_lets_others_run() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let world = World::new(1).await;
+    let policy = Value::from_json(br#"{"indexingMode":"none"}"#).unwrap();
+    let policy = IndexingPolicy::from_value(&policy).unwrap();
+    let c = world.collection_with("long", 1, |new| new.indexing = policy).await;
+    for n in 0..1_600 {
+        world.create(&c, &format!(r#"{{"id":"{n}","pk":"k{n}","n":{n}}}"#)).await.unwrap();
+    }
+    let turns = AtomicUsize::new(0);
+    let other = async {
+        loop {
+            turns.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+        }
+    };
+    let query = "SELECT VALUE COUNT(1) FROM c WHERE c.n % 2 = 0";
+    let (counted, items, _) = tokio::select! {
+        biased;
+        answer = rows(&world, &c, query, everywhere(), 100) => answer,
+        () = other => unreachable!("it has no end"),
+    };
+    let between = turns.load(Ordering::Relaxed);
+    assert_eq!((counted, items), (vec!["800".to_owned()], 1_600));
+    // The items were read in at least three steps.
+    assert!(between >= 2, "others ran {between} times while the query read {items} items");
+}
+
+#[tokio::test]
+async fn a_page_of_several_index_ranges_reads_no_more_than_it_needs() {
+    const ITEMS: u64 = 1_500;
+    let world = World::new(2).await;
+    let c = world.collection(3).await;
+    for n in 0..ITEMS {
+        let json = format!(r#"{{"id":"{n:04}","pk":"k{n}","a":{},"b":{}}}"#, n % 2, n % 3);
+        world.create(&c, &json).await.unwrap();
+    }
+    let wanted = |n: &u64| n.is_multiple_of(2) || n.is_multiple_of(3);
+    let mut expected: Vec<String> =
+        (0..ITEMS).filter(wanted).map(|n| format!("\"{n:04}\"")).collect();
+    let query = "SELECT VALUE c.id FROM c WHERE c.a = 0 OR c.b = 0";
+    let (mut found, _, entries) = rows(&world, &c, query, everywhere(), 20).await;
+    found.sort();
+    expected.sort();
+    assert_eq!(found, expected);
+    // Fifty pages, each of which reads two stretches of entries, and not all 1,250 entries.
+    assert!(entries < 20_000, "{entries} entries were read");
+    let count = "SELECT VALUE COUNT(1) FROM c WHERE c.a = 0 OR c.b = 0";
+    let (counted, _, _) = rows(&world, &c, count, everywhere(), 20).await;
+    assert_eq!(counted, ["1000"]);
+}

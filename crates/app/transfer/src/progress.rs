@@ -15,7 +15,7 @@ const SAVE_EVERY: Duration = Duration::from_secs(1);
 /// The largest progress file that is read.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-pub(super) struct Progress {
+pub(crate) struct Progress {
     /// None if nothing is kept.
     path: Option<PathBuf>,
     /// What the work is: its table, its file format and all that it must have in common with what it goes on with.
@@ -24,7 +24,7 @@ pub(super) struct Progress {
 }
 
 /// The file beside another one.
-pub(super) fn beside(file: &Path, ending: &str) -> PathBuf {
+pub(crate) fn beside(file: &Path, ending: &str) -> PathBuf {
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(ending);
     file.with_file_name(name)
@@ -36,7 +36,7 @@ const BESIDE_MAX: usize = 100;
 impl Progress {
     /// The progress of this work, kept beside a file that other work may have been interrupted with too: where it was
     /// kept before, else where nothing is kept.
-    pub(super) fn of_file(file: &Path, work: Value) -> Self {
+    pub(crate) fn of_file(file: &Path, work: Value) -> Self {
         let place = |number: usize| match number {
             1 => beside(file, ".progress"),
             _ => beside(file, &format!(".{number}.progress")),
@@ -49,17 +49,17 @@ impl Progress {
         Self::new(path, work)
     }
 
-    pub(super) fn new(path: Option<PathBuf>, work: Value) -> Self {
+    pub(crate) fn new(path: Option<PathBuf>, work: Value) -> Self {
         Self { path, work, saved: Instant::now() }
     }
 
     /// Whether something was interrupted.
-    pub(super) fn exists(&self) -> bool {
+    pub(crate) fn exists(&self) -> bool {
         self.path.as_ref().is_some_and(|path| path.exists())
     }
 
     /// How far it was; none if there is nothing to resume.
-    pub(super) fn read(&self) -> Result<Option<Value>> {
+    pub(crate) fn read(&self) -> Result<Option<Value>> {
         let Some(path) = self.path.as_ref().filter(|path| path.exists()) else { return Ok(None) };
         let wrong = |what: String| Failure::failed(format!("{}: {what}", path.display()));
         let length = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?.len();
@@ -76,11 +76,11 @@ impl Progress {
     }
 
     /// Whether it is time to save.
-    pub(super) fn is_due(&self) -> bool {
+    pub(crate) fn is_due(&self) -> bool {
         self.path.is_some() && self.saved.elapsed() >= SAVE_EVERY
     }
 
-    pub(super) fn save(&mut self, at: Value) -> Result<()> {
+    pub(crate) fn save(&mut self, at: Value) -> Result<()> {
         if let Some(path) = &self.path {
             let content = serde_json::json!({ "work": self.work, "at": at });
             replace(path, &format!("{content:#}\n")).map_err(|error| {
@@ -92,14 +92,14 @@ impl Progress {
     }
 
     /// The work is done: there is nothing to resume.
-    pub(super) fn remove(&self) -> Result<()> {
+    pub(crate) fn remove(&self) -> Result<()> {
         let Some(path) = self.path.as_ref().filter(|path| path.exists()) else { return Ok(()) };
         std::fs::remove_file(path)
             .map_err(|error| Failure::failed(format!("cannot remove {}: {error}", path.display())))
     }
 
     /// The hint of a failure that interrupts the work.
-    pub(super) fn hint(&self) -> Option<String> {
+    pub(crate) fn hint(&self) -> Option<String> {
         self.exists().then(|| "continue with the same command and --resume".to_owned())
     }
 }

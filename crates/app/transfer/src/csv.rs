@@ -6,20 +6,20 @@ use std::io::{self, BufRead};
 /// The longest row. An entity of the service has 1 MiB.
 const ROW_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// The most fields of a row: every property with its type, many times over.
-pub(super) const FIELDS_MAX: usize = 16 * 1024;
+pub(crate) const FIELDS_MAX: usize = 16 * 1024;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Field {
-    pub(super) text: String,
-    pub(super) quoted: bool,
+pub(crate) struct Field {
+    pub(crate) text: String,
+    pub(crate) quoted: bool,
 }
 
 /// One row, or what is wrong with it, and how much of the input it is.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Row {
-    pub(super) fields: Result<Vec<Field>, String>,
-    pub(super) bytes: u64,
-    pub(super) lines: u64,
+pub(crate) struct Row {
+    pub(crate) fields: Result<Vec<Field>, String>,
+    pub(crate) bytes: u64,
+    pub(crate) lines: u64,
 }
 
 /// Where in a field the reader is.
@@ -33,7 +33,7 @@ enum At {
 }
 
 /// The next row; none at the end. Only an input that cannot be read, or a row without end, is an error.
-pub(super) fn read_row(input: &mut impl BufRead) -> io::Result<Option<Row>> {
+pub(crate) fn read_row(input: &mut impl BufRead) -> io::Result<Option<Row>> {
     let mut row = Reading::default();
     loop {
         let buffer = input.fill_buf()?;
@@ -145,7 +145,7 @@ impl Reading {
 }
 
 /// Writes a field that is there: an empty one in quotation marks, and any other where it needs them.
-pub(super) fn write_field(out: &mut Vec<u8>, text: &str) {
+pub(crate) fn write_field(out: &mut Vec<u8>, text: &str) {
     let plain = !text.is_empty()
         && !text.contains([',', '"', '\r', '\n'])
         && text.trim() == text

@@ -1,27 +1,32 @@
-//! How far an import is in its file: up to where every entity has been answered, though answers come in any order.
+//! How far an import is in its file: up to where everything has been answered, though answers come in any order.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::source::FilePosition;
+/// A position in a file: behind so many bytes, in this line, the first one being 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FilePosition {
+    pub(crate) offset: u64,
+    pub(crate) line: u64,
+}
 
 /// The outcome of one batch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
+pub(crate) struct Step {
     /// Up to where all of it is answered.
-    pub(super) to: FilePosition,
-    pub(super) written: u64,
-    pub(super) skipped: u64,
+    pub(crate) to: FilePosition,
+    pub(crate) written: u64,
+    pub(crate) skipped: u64,
     /// False if a part of it failed: then nothing behind it counts.
-    pub(super) whole: bool,
+    pub(crate) whole: bool,
 }
 
 #[derive(Debug)]
-pub(super) struct Frontier {
-    pub(super) position: FilePosition,
-    pub(super) written: u64,
-    pub(super) skipped: u64,
+pub(crate) struct Frontier {
+    pub(crate) position: FilePosition,
+    pub(crate) written: u64,
+    pub(crate) skipped: u64,
     next: u64,
     /// Steps that wait for one before them.
     waiting: BTreeMap<u64, Step>,
@@ -29,7 +34,7 @@ pub(super) struct Frontier {
 }
 
 impl Frontier {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self::at(FilePosition { offset: 0, line: 1 }, 0, 0)
     }
 
@@ -37,20 +42,20 @@ impl Frontier {
         Self { position, written, skipped, next: 0, waiting: BTreeMap::new(), stuck: false }
     }
 
-    pub(super) fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         let FilePosition { offset, line } = self.position;
         let (written, skipped) = (self.written, self.skipped);
         json!({ "offset": offset, "line": line, "written": written, "skipped": skipped })
     }
 
-    pub(super) fn from_json(value: &Value) -> Option<Self> {
+    pub(crate) fn from_json(value: &Value) -> Option<Self> {
         let number = |name: &str| value[name].as_u64();
         let position = FilePosition { offset: number("offset")?, line: number("line")? };
         Some(Self::at(position, number("written")?, number("skipped")?))
     }
 
     /// Takes the outcome of the batch of this number; batches are numbered from 0 without gap.
-    pub(super) fn take(&mut self, number: u64, step: Step) {
+    pub(crate) fn take(&mut self, number: u64, step: Step) {
         self.waiting.insert(number, step);
         while !self.stuck {
             let Some(step) = self.waiting.remove(&self.next) else { break };
