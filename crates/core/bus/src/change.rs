@@ -214,10 +214,6 @@ impl Change {
         let version = tx.get(&key).await?.map_or(Lsn::ZERO, |item| item.version);
         let found = shelf.load_subscription(tx, &self.name, name).await?;
         let mut record = found.ok_or_else(not_found)?;
-        let is_of = |name: &str| {
-            let name = name.to_lowercase();
-            move |rule: &Rule| rule.name.to_lowercase() == name
-        };
         match change {
             EntityChange::UpdateSubscription { description, version: wanted, .. } => {
                 check_version(version, *wanted)?;
@@ -225,31 +221,9 @@ impl Change {
                 self.check_forwarding(tx, description, &self.name).await?;
                 (record.description, record.updated_ms) = (description.clone(), now);
             }
-            EntityChange::CreateRule { rule, .. } => {
-                if record.rules.iter().any(is_of(&rule.name)) {
-                    let message = format!("there is a rule '{}' already", rule.name);
-                    return Err(Error::exists(BusReason::RuleExists, message));
-                }
-                if record.rules.len() >= RULES_MAX {
-                    let message = format!("a subscription has at most {RULES_MAX} rules");
-                    return Err(Error::precondition(BusReason::TooManyEntities, message));
-                }
-                record.rules.push(Rule { created_ms: now, ..rule.clone() });
-                record.rules.sort_by_key(|rule| rule.name.to_lowercase());
-            }
-            EntityChange::UpdateRule { rule, .. } => {
-                let old = record.rules.iter_mut().find(|old| is_of(&rule.name)(old));
-                let old = old.ok_or_else(|| rule_missing(&rule.name))?;
-                *old = Rule { created_ms: old.created_ms, name: old.name.clone(), ..rule.clone() };
-            }
-            EntityChange::DeleteRule { name, .. } => {
-                let before = record.rules.len();
-                let is_it = is_of(name);
-                record.rules.retain(|rule| !is_it(rule));
-                if record.rules.len() == before {
-                    return Err(rule_missing(name));
-                }
-            }
+            EntityChange::CreateRule { .. }
+            | EntityChange::UpdateRule { .. }
+            | EntityChange::DeleteRule { .. } => change_rules(&mut record.rules, change, now)?,
             EntityChange::Touch { at_ms, .. } => {
                 record.accessed_ms = record.accessed_ms.max(*at_ms);
                 shelf.save_subscription(tx, &record).await?;
@@ -348,4 +322,37 @@ impl Change {
         }
         Ok(())
     }
+}
+
+/// Adds, replaces or removes a rule.
+fn change_rules(rules: &mut Vec<Rule>, change: &EntityChange, now_ms: u64) -> Result<()> {
+    let is_of = |rule: &Rule, name: &str| rule.name.to_lowercase() == name.to_lowercase();
+    match change {
+        EntityChange::CreateRule { rule, .. } => {
+            if rules.iter().any(|old| is_of(old, &rule.name)) {
+                let message = format!("there is a rule '{}' already", rule.name);
+                return Err(Error::exists(BusReason::RuleExists, message));
+            }
+            if rules.len() >= RULES_MAX {
+                let message = format!("a subscription has at most {RULES_MAX} rules");
+                return Err(Error::precondition(BusReason::TooManyEntities, message));
+            }
+            rules.push(Rule { created_ms: now_ms, ..rule.clone() });
+            rules.sort_by_key(|rule| rule.name.to_lowercase());
+        }
+        EntityChange::UpdateRule { rule, .. } => {
+            let old = rules.iter_mut().find(|old| is_of(old, &rule.name));
+            let old = old.ok_or_else(|| rule_missing(&rule.name))?;
+            *old = Rule { created_ms: old.created_ms, name: old.name.clone(), ..rule.clone() };
+        }
+        EntityChange::DeleteRule { name, .. } => {
+            let before = rules.len();
+            rules.retain(|rule| !is_of(rule, name));
+            if rules.len() == before {
+                return Err(rule_missing(name));
+            }
+        }
+        _ => {}
+    }
+    Ok(())
 }

@@ -352,36 +352,6 @@ impl Fragment {
         let found = tx.get(&self.place.delivery(line, number)).await?;
         found.map(|item| Ok((decode(item.payload.clone())?, item))).transpose()
     }
-
-    /// Enters a message among those that came back.
-    pub(crate) async fn give_back(
-        &mut self,
-        tx: &mut Tx<'_>,
-        line: Line,
-        number: u64,
-    ) -> Result<()> {
-        tx.put(&self.place.returned(line, number), Bytes::new()).await?;
-        let state = self.line_mut(tx, line).await?;
-        state.returned_head = match state.returned {
-            0 => number,
-            _ => state.returned_head.min(number),
-        };
-        state.returned += 1;
-        self.wake(tx, line).await
-    }
-
-    pub(crate) async fn unreturn(
-        &mut self,
-        tx: &mut Tx<'_>,
-        line: Line,
-        number: u64,
-    ) -> Result<()> {
-        if tx.delete(&self.place.returned(line, number)).await? {
-            let state = self.line_mut(tx, line).await?;
-            state.returned = state.returned.saturating_sub(1);
-        }
-        Ok(())
-    }
 }
 
 /// A message within a transaction.

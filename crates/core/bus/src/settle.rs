@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use lazuli_engine::{Error, Item, Result, Transaction, Tx};
 use lazuli_shardmap::record::encode;
 
@@ -184,6 +185,38 @@ impl Fragment {
             return self.wake(tx, line).await;
         }
         self.give_back(tx, line, number).await
+    }
+}
+
+impl Fragment {
+    /// Enters a message among those that came back.
+    pub(crate) async fn give_back(
+        &mut self,
+        tx: &mut Tx<'_>,
+        line: Line,
+        number: u64,
+    ) -> Result<()> {
+        tx.put(&self.place.returned(line, number), Bytes::new()).await?;
+        let state = self.line_mut(tx, line).await?;
+        state.returned_head = match state.returned {
+            0 => number,
+            _ => state.returned_head.min(number),
+        };
+        state.returned += 1;
+        self.wake(tx, line).await
+    }
+
+    pub(crate) async fn unreturn(
+        &mut self,
+        tx: &mut Tx<'_>,
+        line: Line,
+        number: u64,
+    ) -> Result<()> {
+        if tx.delete(&self.place.returned(line, number)).await? {
+            let state = self.line_mut(tx, line).await?;
+            state.returned = state.returned.saturating_sub(1);
+        }
+        Ok(())
     }
 }
 

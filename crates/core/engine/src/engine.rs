@@ -31,13 +31,6 @@ use crate::troubles::Troubles;
 use crate::tx::Transaction;
 use crate::view::{Timing, View};
 
-lazuli_store::reasons! {
-    pub enum EngineReason {
-        /// A transaction names routes of several shards.
-        CrossShard = "cross-shard",
-    }
-}
-
 /// Where a slice of a container is.
 pub(crate) struct PlacedRoutes {
     pub(crate) routes: KeyRange,
@@ -401,7 +394,7 @@ fn one_shard(places: &[(ContainerId, Placed)]) -> Result<ShardId> {
             let message = format!(
                 "a transaction cannot span the shards {names}; use a multi-step job instead"
             );
-            Err(Error::invalid(EngineReason::CrossShard, message))
+            Err(Error::invalid(crate::EngineReason::CrossShard, message))
         }
     }
 }

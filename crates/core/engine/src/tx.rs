@@ -152,12 +152,6 @@ impl<'a> Tx<'a> {
         Ok(item.filter(|item| !item.is_expired(self.now_ms())))
     }
 
-    /// The item as it is kept, also if it has expired and was not swept yet.
-    pub async fn get_expired(&self, key: &ItemKey) -> Result<Option<Item>> {
-        self.claim_of(key)?;
-        self.raw(key).await
-    }
-
     /// The item, if it meets the condition; otherwise the error that says how it does not.
     pub async fn check(&self, key: &ItemKey, condition: Condition) -> Result<Option<Item>> {
         let found = self.get(key).await?;
@@ -177,19 +171,7 @@ impl<'a> Tx<'a> {
         self.scan_at(container, space, range, direction, limit, self.now_ms()).await
     }
 
-    /// Like [`Self::scan`], with items that have expired and were not swept yet.
-    pub async fn scan_expired(
-        &self,
-        container: ContainerId,
-        space: Space,
-        range: &KeyRange,
-        limit: PageLimit,
-    ) -> Result<ItemPage> {
-        // Nothing had expired at the beginning of time.
-        self.scan_at(container, space, range, Direction::Forward, limit, 0).await
-    }
-
-    async fn scan_at(
+    pub(crate) async fn scan_at(
         &self,
         container: ContainerId,
         space: Space,
@@ -306,12 +288,6 @@ impl<'a> Tx<'a> {
             _ => self.write(Write::Delete(expiry_key(expires_ms, key)))?,
         }
         Ok(None)
-    }
-
-    /// This shard's copy of an entry of reference data.
-    pub async fn reference(&self, name: &str, key: &[u8]) -> Result<Option<Bytes>> {
-        let key = crate::reference::copy_key(name, key);
-        crate::reference::value_of(self.base.get(&key).await?)
     }
 
     pub(crate) async fn raw(&self, key: &ItemKey) -> Result<Option<Item>> {

@@ -7,15 +7,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use lazuli_bus_shape::filter::{Filter, Value};
 use lazuli_bus_shape::{
-    Address, Bus, BusOperation, BusReason, BusSettings, Delivery, Description, Endpoint,
-    EntityKind, NewMessage, Outcome, ReadMessage, ReceiveMode, Rule, SessionLock, Settlement,
-    SystemProperty,
+    Bus, BusOperation, BusReason, Delivery, NewMessage, Outcome, ReceiveMode, SessionLock,
+    Settlement,
 };
-use lazuli_engine::{Engine, KeySchema, KeyType, Kind, MapKind};
+use lazuli_engine::{Engine, KeySchema, KeyType, MapKind};
 use lazuli_store::{Error, Result as StoreResult};
 
+use super::bus_entities::{LOCK_MS, bus, create, message, open, tag_of};
 use super::{Built, Client, Workload};
 use crate::answer::Answer;
 use crate::checkers::bus::{BusHistory, Tag};
@@ -25,18 +24,14 @@ use crate::ensure;
 use crate::lock;
 use crate::scenario::Found;
 
-const NAMESPACE: &str = "sim";
 const FRAGMENTS: &str = "bus/sim";
 /// The places that messages are received from.
 const SOURCES: [&str; 5] =
     ["plain", "sessions", "once", "topic/Subscriptions/all", "topic/Subscriptions/even"];
 const SESSIONS: usize = 1;
 const REQUESTS_PER_ROUND: u64 = 4;
-const LOCK_MS: u64 = 2_000;
 const RECEIVE_MAX: u64 = 5;
 const DELAY_MS_MAX: u64 = 2_000;
-/// Bodies of this many bytes are in a row of their own.
-const LONG_BYTES: usize = 5_000;
 /// Without faults all locks and schedules are over after this time.
 const SETTLE: Duration = Duration::from_secs(10);
 
@@ -45,39 +40,6 @@ pub struct MessageBus {
     histories: Vec<Mutex<BusHistory>>,
     /// The last number that was answered for each session.
     sessions: Mutex<BTreeMap<String, u64>>,
-}
-
-/// Bodies are a tag and some letters; the only property is whether the tag is even.
-struct Tagged;
-
-impl ReadMessage for Tagged {
-    fn system(&self, _: &[u8], _: SystemProperty) -> Option<String> {
-        None
-    }
-
-    fn user(&self, body: &[u8]) -> StoreResult<Vec<(String, Value)>> {
-        let tag = tag_of(body).unwrap_or_default();
-        Ok(vec![("even".to_owned(), Value::Boolean(tag.is_multiple_of(2)))])
-    }
-}
-
-fn tag_of(body: &[u8]) -> Result<Tag, String> {
-    let head = body.first_chunk::<8>();
-    head.map(|head| Tag::from_be_bytes(*head)).ok_or(format!("unknown body {body:?}"))
-}
-
-fn message(client: &Client, tag: Tag) -> NewMessage {
-    let mut body = tag.to_be_bytes().to_vec();
-    body.resize(if client.random.chance(100) { LONG_BYTES } else { 20 }, b'x');
-    NewMessage::new(body)
-}
-
-fn bus(engine: Arc<Engine>) -> Bus {
-    Bus::new(engine, Arc::new(Tagged), BusSettings::default())
-}
-
-async fn open(bus: &Bus, address: &str) -> StoreResult<Endpoint> {
-    bus.open(NAMESPACE, &Address::parse(address)?).await
 }
 
 async fn ask<T, F>(
@@ -98,35 +60,6 @@ struct Holding {
     tag: Tag,
     delivery: Delivery,
     session: Option<SessionLock>,
-}
-
-/// Something that exists already was made by a request whose answer was lost.
-fn made<T>(result: StoreResult<T>) -> StoreResult<()> {
-    match result {
-        Err(error) if error.kind() == Kind::Exists => Ok(()),
-        done => done.map(|_| ()),
-    }
-}
-
-async fn create(bus: Bus) -> StoreResult<()> {
-    let queue = Description { lock_duration_ms: LOCK_MS, ..Description::queue() };
-    let queue = Description { max_delivery_count: 20, ..queue };
-    let plain = Description { fragments: 3, ..queue.clone() };
-    let sessions = Description { requires_session: true, ..queue.clone() };
-    let once = Description { requires_duplicate_detection: true, ..queue.clone() };
-    let queues = [("plain", plain), ("sessions", sessions), ("once", once)];
-    for (name, description) in queues {
-        made(bus.create_entity(NAMESPACE, EntityKind::Queue, name, description).await)?;
-    }
-    let topic = Description::topic();
-    made(bus.create_entity(NAMESPACE, EntityKind::Topic, "topic", topic).await)?;
-    for (name, filter) in [("all", Filter::True), ("even", Filter::sql("even = TRUE")?)] {
-        let rule = Rule { name: "rule".to_owned(), filter, action: None, created_ms: 0 };
-        let description = queue.clone();
-        let rule = Some(rule);
-        made(bus.create_subscription(NAMESPACE, "topic", name, description, rule).await)?;
-    }
-    Ok(())
 }
 
 impl MessageBus {

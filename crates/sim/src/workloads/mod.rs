@@ -7,6 +7,7 @@ pub mod audited;
 mod blob_requests;
 pub mod blobs;
 pub mod bus;
+mod bus_entities;
 pub mod come_and_go;
 pub mod documents;
 pub mod drains;

@@ -14,6 +14,12 @@ pub(super) const ROWS: &[Row] = &[
         "The largest message of Queues; body-bytes-max bounds it too",
     ),
     row(
+        "servicebus-config",
+        "FILE",
+        None,
+        "Queues, topics and subscriptions to make at start: the Config.json of the emulator",
+    ),
+    row(
         "queue-messages-per-second-max",
         "COUNT",
         None,

@@ -9,13 +9,23 @@ use crate::world::{Plain, World};
 /// Longer than any of these tests should wait for anything.
 const LONG: Duration = Duration::from_secs(20);
 
+/// The outcome of what should not take long.
+async fn within<T>(what: impl Future<Output = T>) -> T {
+    let clock = lazuli_env::real::env().clock;
+    tokio::select! {
+        biased;
+        outcome = what => outcome,
+        () = clock.sleep(LONG) => panic!("nothing happened for {LONG:?}"),
+    }
+}
+
 #[tokio::test]
 async fn a_receiver_that_waits_is_woken_by_the_commit() {
     let world = World::new().await;
     let queue = world.queue("q", |it| it.fragments = 3).await;
     let mut receiver = world.bus.receiver(&queue, ReceiveMode::PeekLock, None);
     assert!(receiver.take(1).await.unwrap().is_empty());
-    let waiting = tokio::spawn(async move {
+    let waiting = async {
         loop {
             receiver.ready().await;
             let got = receiver.take(1).await.unwrap();
@@ -23,11 +33,9 @@ async fn a_receiver_that_waits_is_woken_by_the_commit() {
                 return got;
             }
         }
-    });
-    tokio::task::yield_now().await;
-    assert!(!waiting.is_finished());
-    world.send(&queue, "x").await;
-    let got = tokio::time::timeout(LONG, waiting).await.unwrap().unwrap();
+    };
+    // The receiver waits by the time when the message is sent: `join!` asks it first.
+    let (got, _) = within(async { tokio::join!(biased; waiting, world.send(&queue, "x")) }).await;
     assert_eq!(got.len(), 1);
 }
 
@@ -41,7 +49,7 @@ async fn a_receiver_in_another_process_is_woken_by_its_poll() {
     let mut receiver = other.receiver(&queue, ReceiveMode::PeekLock, None);
     assert!(receiver.take(1).await.unwrap().is_empty());
     world.send(&queue, "x").await;
-    tokio::time::timeout(LONG, receiver.ready()).await.unwrap();
+    within(receiver.ready()).await;
     assert_eq!(receiver.take(1).await.unwrap().len(), 1);
 }
 

@@ -1,6 +1,7 @@
 //! Logs on an engine whose stores are in memory, with a clock that only tests turn.
 
 #![allow(clippy::unwrap_used, reason = "a panic in a test is the failure report")]
+#![allow(clippy::disallowed_methods, reason = "these tests run on the real runtime")]
 
 mod growth;
 mod logs;
