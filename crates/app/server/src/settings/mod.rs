@@ -7,6 +7,7 @@ mod balance;
 mod doc;
 mod documents;
 mod fleet;
+mod messaging;
 mod nearest;
 mod print;
 mod sources;
@@ -202,9 +203,7 @@ impl Settings {
             queues: storage::queues(&one)?,
             tables: storage::tables(&one)?,
             documents: documents::limits(&one)?,
-            kafka: lazuli_kafka::Settings {
-                auto_create: one.need("kafka-auto-create", value::count_or_off)?,
-            },
+            kafka: messaging::kafka(&one)?,
             document_sizing: documents::sizing(&one)?,
             balance: balance::balance(&one)?,
             history_partitions_max: one.need("history-partitions-max", value::count)?,

@@ -14,12 +14,6 @@ pub(super) const ROWS: &[Row] = &[
         "The largest message of Queues; body-bytes-max bounds it too",
     ),
     row(
-        "servicebus-config",
-        "FILE",
-        None,
-        "Queues, topics and subscriptions to make at start: the Config.json of the emulator",
-    ),
-    row(
         "queue-messages-per-second-max",
         "COUNT",
         None,
@@ -38,12 +32,6 @@ pub(super) const ROWS: &[Row] = &[
         "The largest value of a property of Tables",
     ),
     row("table-properties-max", "COUNT", Some("252"), "The most properties of an entity of Tables"),
-    row(
-        "servicebus-config",
-        "FILE",
-        None,
-        "Queues, topics and subscriptions to make at start: the Config.json of the emulator",
-    ),
     row("table-entity-bytes-max", "BYTES", Some("1MiB"), "The largest entity of Tables"),
     row(
         "table-transaction-operations-max",

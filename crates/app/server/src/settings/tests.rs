@@ -147,7 +147,7 @@ fn certificates_need_their_key_and_https() {
     let files = [("tls-cert", "c"), ("tls-key", "k")];
     let beside = Settings::read(&sources(&files, &[]).texts().unwrap()).unwrap();
     assert_eq!(beside.fronts[3].listening.tls, TlsMode::Beside);
-    let off = [("document-tls", "off"), files[0], files[1]];
+    let off = [("tls", "off"), files[0], files[1]];
     assert!(wrong(&sources(&off, &[])).contains("tls is off"));
 }
 
