@@ -40,6 +40,8 @@ pub const FILTER_CHARS_MAX: usize = 1_024;
 pub const FILTER_DEPTH_MAX: usize = 64;
 /// The most operators, functions and values of a filter.
 pub const FILTER_NODES_MAX: usize = 1_024;
+/// The longest text that a filter or an action puts together, in bytes.
+pub const TEXT_BYTES_MAX: usize = 64 * 1024;
 /// The most conditions of a correlation filter.
 pub const CORRELATION_CONDITIONS_MAX: usize = 128;
 /// The most statements of an action.

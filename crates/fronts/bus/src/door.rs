@@ -11,6 +11,7 @@ use tokio::time::timeout_at;
 
 use crate::access;
 use crate::admin::administration;
+use crate::error::SERVER_BUSY;
 use crate::eventhubs::EventHubs;
 use crate::limits::GREETING_TIMEOUT;
 use crate::peer::Peer;
@@ -36,8 +37,9 @@ pub(crate) fn protocol(bus: Bus, parts: Parts) -> (Arc<dyn Protocol>, Handler) {
         metrics: parts.metrics.clone(),
     });
     let administration = counted(parts.metrics.clone(), administration(front.clone()));
+    let memory = Some((parts.budget.clone(), SERVER_BUSY));
     let http = HttpFront::new(parts.http, parts.budget, parts.metrics, administration.clone());
-    let amqp = front.limits.amqp.clone();
+    let amqp = Arc::new(lazuli_amqp::Limits { memory, ..(*front.limits.amqp).clone() });
     let container: Arc<dyn Container> = Arc::new(BusContainer(front));
     (Arc::new(Door { container, amqp, http }), administration)
 }

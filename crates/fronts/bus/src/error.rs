@@ -17,7 +17,7 @@ pub(crate) type Result<T> = std::result::Result<T, Fault>;
 
 pub(crate) const TIMEOUT: &str = "com.microsoft:timeout";
 const ARGUMENT: &str = "com.microsoft:argument-error";
-const SERVER_BUSY: &str = "com.microsoft:server-busy";
+pub(crate) const SERVER_BUSY: &str = "com.microsoft:server-busy";
 const MESSAGE_LOCK_LOST: &str = "com.microsoft:message-lock-lost";
 pub(crate) const SESSION_LOCK_LOST: &str = "com.microsoft:session-lock-lost";
 const SESSION_CANNOT_BE_LOCKED: &str = "com.microsoft:session-cannot-be-locked";

@@ -31,6 +31,8 @@ pub(crate) const REPLY_LINKS_MAX: usize = 1_000;
 pub(crate) const REPLIES_MAX: usize = 1_000;
 /// The most transactions of one connection that are open.
 pub(crate) const TRANSACTIONS_MAX: usize = 100;
+/// The most bytes of messages in all open transactions of one connection.
+pub(crate) const TRANSACTION_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The most operations of one transaction.
 pub(crate) const TRANSACTION_OPERATIONS_MAX: usize = 100;
 /// The most messages that one request peeks, receives, renews or schedules.

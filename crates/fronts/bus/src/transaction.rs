@@ -12,7 +12,7 @@ use lazuli_bus_shape::BusOperation;
 use lazuli_net::Outcome;
 
 use crate::error::{Fault, Result, from_core};
-use crate::limits::{TRANSACTION_OPERATIONS_MAX, TRANSACTIONS_MAX};
+use crate::limits::{TRANSACTION_BYTES_MAX, TRANSACTION_OPERATIONS_MAX, TRANSACTIONS_MAX};
 use crate::peer::{Peer, requests};
 
 #[derive(Default)]
@@ -41,6 +41,11 @@ impl Transactions {
     /// Adds operations to a transaction; all of them or none.
     pub(crate) fn add(&self, transaction: &Bytes, operations: Vec<BusOperation>) -> Result<()> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let held: usize = open.values().flatten().chain(&operations).map(bytes_of).sum();
+        if held > TRANSACTION_BYTES_MAX {
+            let text = format!("Open transactions hold at most {TRANSACTION_BYTES_MAX} bytes.");
+            return Err(Fault::new(403, condition::RESOURCE_LIMIT, text));
+        }
         let gathered = open.get_mut(transaction).ok_or_else(unknown)?;
         if gathered.len() + operations.len() > TRANSACTION_OPERATIONS_MAX {
             let text =
@@ -54,6 +59,14 @@ impl Transactions {
     fn take(&self, transaction: &Bytes) -> Result<Vec<BusOperation>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.remove(transaction).ok_or_else(unknown)
+    }
+}
+
+/// What an operation holds in memory beside itself.
+fn bytes_of(operation: &BusOperation) -> usize {
+    match operation {
+        BusOperation::Send { message, .. } => message.body.len() + message.annotations.len(),
+        BusOperation::Settle { .. } => 0,
     }
 }
 

@@ -1,6 +1,9 @@
 //! What a client of AMQP may take: sizes, counts, depths and times.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use lazuli_net::Budget;
 
 /// How deeply values may be nested.
 pub const DEPTH_MAX: u32 = 32;
@@ -48,6 +51,9 @@ pub struct Limits {
     pub unused_timeout: Duration,
     /// How long a client may take to read what is sent to it.
     pub write_timeout: Duration,
+    /// The memory that all connections share for messages that came in and are not settled. A message for which there is no
+    /// room is rejected with this condition.
+    pub memory: Option<(Arc<Budget>, &'static str)>,
     /// How long the front may take to let go of the links of a connection that the client closes.
     pub close_timeout: Duration,
 }
@@ -69,6 +75,7 @@ impl Default for Limits {
             idle_timeout: Duration::from_secs(240),
             unused_timeout: Duration::from_secs(300),
             write_timeout: Duration::from_secs(120),
+            memory: None,
             close_timeout: Duration::from_secs(5),
         }
     }

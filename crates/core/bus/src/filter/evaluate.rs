@@ -6,6 +6,7 @@ use lazuli_engine::Result;
 
 use super::tree::{Arithmetic, Compare, Expression};
 use super::{Properties, Value, bad, like};
+use crate::limits::TEXT_BYTES_MAX;
 use crate::{PropertyName, SystemProperty};
 
 /// Whether a condition holds. Unknown does not.
@@ -164,7 +165,11 @@ fn calculate(operator: Arithmetic, left: Value, right: Value) -> Result<Value> {
         (Value::Double(left), Value::Integer(right)) => Ok(real(operator, left, right as f64)),
         (Value::Double(left), Value::Double(right)) => Ok(real(operator, left, right)),
         (Value::Text(left), Value::Text(right)) if operator == Arithmetic::Add => {
-            Ok(Value::Text(left + &right))
+            let text = left + &right;
+            match text.len() <= TEXT_BYTES_MAX {
+                true => Ok(Value::Text(text)),
+                false => Err(bad(format!("a text of more than {TEXT_BYTES_MAX} bytes"))),
+            }
         }
         (left, right) => Err(bad(format!("{operator:?} does not take {left:?} and {right:?}"))),
     }

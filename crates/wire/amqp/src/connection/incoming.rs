@@ -122,7 +122,7 @@ impl Machine {
             partial.payload.extend_from_slice(payload);
             link.partial = Some(partial);
             self.partial_bytes += payload.len();
-            if self.partial_bytes > self.limits().partial_bytes_max {
+            if self.partial_bytes > self.limits().partial_bytes_max || self.hold(0).is_err() {
                 let text = "Too many messages are sent in pieces at the same time.";
                 self.close(Some(Error::new(condition::RESOURCE_LIMIT, text)));
             }
@@ -146,12 +146,15 @@ impl Machine {
         link.delivery_count = link.delivery_count.wrapping_add(1);
         link.credit = link.credit.saturating_sub(1);
         let bytes = payload.len() + DELIVERY_BYTES;
-        let held = Held { bytes, settled: partial.settled };
-        let before = link.unsettled.insert(partial.id, held);
-        if before.is_some() {
+        if link.unsettled.contains_key(&partial.id) {
             let text = "A delivery-id is used for two deliveries.";
             return self.end(id.channel, Error::new(condition::NOT_ALLOWED, text));
         }
+        if let Err(busy) = self.hold(bytes) {
+            return self.turn_away(id, &partial, busy);
+        }
+        let Some(Way::Incoming(link)) = self.find(id).map(|link| &mut link.way) else { return };
+        link.unsettled.insert(partial.id, Held { bytes, settled: partial.settled });
         let delivery = Delivery {
             tag: partial.tag,
             format: partial.format,
@@ -169,6 +172,16 @@ impl Machine {
         self.unsettled_bytes += bytes;
     }
 
+    /// There is no memory for a delivery: the client is told to try again.
+    fn turn_away(&mut self, id: LinkId, partial: &Partial, busy: &'static str) {
+        self.let_go();
+        if !partial.settled {
+            let error = Error::new(busy, "The server is busy. Try again later.");
+            self.dispose(id.channel, AS_RECEIVER, partial.id, DeliveryState::rejected(error));
+        }
+        self.top_up(id);
+    }
+
     /// The front has settled a delivery: the client is told, and gets new credit.
     pub(super) fn settle(&mut self, id: LinkId, delivery: u32, state: DeliveryState) {
         let Some(link) = self.find(id) else { return };
@@ -176,6 +189,7 @@ impl Machine {
         let Way::Incoming(incoming) = &mut link.way else { return };
         let Some(held) = incoming.unsettled.remove(&delivery) else { return };
         self.unsettled_bytes -= held.bytes;
+        self.let_go();
         if phase == Phase::Detached {
             return;
         }

@@ -178,6 +178,7 @@ impl Machine {
         if let Way::Incoming(incoming) = &link.way {
             self.unsettled_bytes -= incoming.held_bytes();
             self.partial_bytes -= incoming.partial_bytes();
+            self.let_go();
         }
         if dropped > 0 {
             self.unqueue(dropped);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use lazuli_net::Lease;
 use tokio::time::Instant;
 
 use super::Peer;
@@ -30,6 +31,8 @@ pub(super) struct Machine {
     /// Bytes of deliveries that came in and are not settled, and of those that have not come as a whole.
     pub(super) unsettled_bytes: usize,
     pub(super) partial_bytes: usize,
+    /// What they hold of the memory that all connections share.
+    lease: Option<(Lease, &'static str)>,
     pub(super) links: usize,
     pub(super) serial: u64,
     /// How many deliveries wait in all sessions for the client to take more.
@@ -120,6 +123,7 @@ impl Machine {
             idle_timeout: idle_timeout.map(|idle| Duration::from_millis(idle.into())),
             unsettled_bytes: 0,
             partial_bytes: 0,
+            lease: shared.limits.memory.clone().map(|(budget, busy)| (Lease::new(budget), busy)),
             links: 0,
             serial: 0,
             waiting: 0,
@@ -141,6 +145,20 @@ impl Machine {
     /// Whether more is taken from the client now.
     pub(super) fn reads(&self) -> bool {
         self.unsettled_bytes <= self.limits().unsettled_bytes_max
+    }
+
+    /// Takes memory for this much more that has come in; the condition to refuse it with if there is none.
+    pub(super) fn hold(&self, more: usize) -> Result<(), &'static str> {
+        let Some((lease, busy)) = &self.lease else { return Ok(()) };
+        let bytes = self.unsettled_bytes + self.partial_bytes + more;
+        lease.hold(bytes as u64).map_err(|_| *busy)
+    }
+
+    /// Gives the memory back when nothing is held any more.
+    pub(super) fn let_go(&self) {
+        if let (Some((lease, _)), 0) = (&self.lease, self.unsettled_bytes + self.partial_bytes) {
+            lease.release();
+        }
     }
 
     pub(super) fn is_over(&self) -> bool {

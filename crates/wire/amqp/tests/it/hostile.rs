@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use lazuli_amqp::client::Client;
 use lazuli_amqp::performative::{Begin, Open, Performative, Transfer};
-use lazuli_amqp::{Limits, Terminus};
+use lazuli_amqp::{DeliveryState, Limits, Terminus};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 use crate::broker::{open, serve_one};
@@ -38,6 +38,58 @@ async fn what_is_no_frame_ends_the_connection_with_a_reason() {
         client.bytes(bytes);
         assert_eq!(condition(&mut client).await, expected, "{bytes:?}");
     }
+}
+
+#[tokio::test]
+async fn a_delivery_id_that_is_used_twice_ends_the_session_alone() {
+    let (mut client, _served) = open(Limits::default()).await;
+    client.attach_sender(0, Terminus::target("held"));
+    for size in [10, 50_000] {
+        let transfer = Transfer {
+            delivery_id: Some(7),
+            delivery_tag: Some(Bytes::from_static(b"t")),
+            more: Some(false),
+            ..Transfer::default()
+        };
+        client.transfer(0, &transfer, &vec![0; size]);
+    }
+    assert_eq!(condition(&mut client).await, "amqp:not-allowed");
+    client.say(0, Performative::Begin(Begin::default()));
+    client.flush().await.unwrap();
+    assert!(matches!(client.next().await.unwrap().performative, Performative::Begin(_)));
+}
+
+#[tokio::test]
+async fn a_message_for_which_there_is_no_memory_is_rejected_and_the_next_one_is_taken() {
+    let budget = lazuli_net::Budget::new(40_000);
+    let other = lazuli_net::Lease::new(budget.clone());
+    other.hold(39_000).unwrap();
+    let limits = Limits { memory: Some((budget.clone(), "busy")), ..Limits::default() };
+    let (mut client, _served) = open(limits).await;
+    client.attach_sender(0, Terminus::target("q"));
+    let mut states = Vec::new();
+    for id in 0..2 {
+        let transfer = Transfer {
+            delivery_id: Some(id),
+            delivery_tag: Some(Bytes::from_static(b"t")),
+            ..Transfer::default()
+        };
+        client.transfer(0, &transfer, &[0; 30_000]);
+        client.flush().await.unwrap();
+        let state = loop {
+            match client.next().await.unwrap().performative {
+                Performative::Disposition(said) => break said.state.unwrap(),
+                _ => continue,
+            }
+        };
+        states.push(state);
+        other.release();
+    }
+    assert!(
+        matches!(&states[0], DeliveryState::Rejected(Some(error)) if error.condition.0 == "busy")
+    );
+    assert_eq!(states[1], DeliveryState::Accepted);
+    assert_eq!(budget.held(), 0);
 }
 
 #[tokio::test]
