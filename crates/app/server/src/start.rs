@@ -180,7 +180,11 @@ fn nodes(settings: &Settings, core: &Core, endpoints: &[Endpoint]) -> Nodes {
 /// What watches the partitions, and what acts on it.
 fn watchers(settings: &Settings, core: &Core) -> (Arc<Recorder>, Arc<Balancer>) {
     let (engine, host) = (core.engine.clone(), core.host.clone());
-    let history = Arc::new(Recorder::new(engine.clone(), settings.history_partitions_max));
+    let partitions_max = settings.history_partitions_max;
+    let history = Arc::new(match settings.fleet {
+        Some(_) => Recorder::of_fleet(engine.clone(), partitions_max),
+        None => Recorder::new(engine.clone(), partitions_max),
+    });
     let balancer = Balancer::new(engine, history.clone(), host, settings.balance.clone());
     (history, Arc::new(balancer))
 }
@@ -196,11 +200,9 @@ fn start_beside(settings: &Settings, core: &Core, running: &Running) -> Vec<Join
     let keeper = Keeper { blobs, home, removed: running.removed.clone() };
     let (host, accounts) = (core.host.clone(), running.accounts.clone());
     let follower = Follower { host, accounts, nodes: running.nodes.clone() };
-    let mut beside = vec![
-        keeper.start(settings.blob_collect_interval),
-        sampler::start(running.history.clone()),
-        health::watch(running.host.clone()),
-    ];
+    let mut beside =
+        vec![keeper.start(settings.blob_collect_interval), health::watch(running.host.clone())];
+    beside.extend(sampler::start(running.history.clone()));
     beside.extend(indexing::start(core.engine.clone(), settings.document_sizing));
     beside.extend(follower.start());
     if let Some(folder) = core.blocks.folder() {
