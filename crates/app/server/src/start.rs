@@ -17,7 +17,7 @@ use lazuli_net::{Budget, Listener, Metrics, Stopper, Tls, stopper};
 use lazuli_portal::Portal;
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::admin::Admin;
+use crate::admin::{Admin, show_restore};
 use crate::audit::Audit;
 use crate::balance::Balancer;
 use crate::core::Core;
@@ -73,7 +73,7 @@ impl Server {
         tell_addresses(&settings, fronts.iter().map(|(gate, _)| gate), &admin);
         let gates = || fronts.iter().map(|(gate, _)| gate).chain([&admin]);
         let (history, balancer) = watchers(&settings, &core);
-        let restores = Restores::open(folder.path(), core.engine.clone(), accounts.clone());
+        let restores = restores(&settings, &core, &folder, &accounts);
         let endpoints: Vec<_> = gates().flat_map(Gate::endpoints).collect();
         let nodes = Arc::new(nodes(&settings, &core, &endpoints));
         let audit = audit(&settings, &core, &folder)?;
@@ -166,6 +166,16 @@ async fn open(settings: &Settings) -> Result<(Folder, Core)> {
     }
 }
 
+fn restores(
+    settings: &Settings,
+    core: &Core,
+    folder: &Folder,
+    accounts: &Arc<Registry>,
+) -> Restores {
+    let (engine, is_fleet) = (core.engine.clone(), settings.fleet.is_some());
+    Restores::open(folder.path(), engine, accounts.clone(), is_fleet)
+}
+
 fn audit(settings: &Settings, core: &Core, folder: &Folder) -> Result<Audit> {
     let Some(fleet) = &settings.fleet else { return Audit::open(folder.path()) };
     let catalog = core.engine.manager().catalog().clone();
@@ -207,6 +217,10 @@ fn start_beside(settings: &Settings, core: &Core, running: &Running) -> Vec<Join
     beside.extend(follower.start());
     if let Some(folder) = core.blocks.folder() {
         beside.push(floors::start(core.host.clone(), folder.clone()));
+    }
+    if settings.fleet.is_some() {
+        let (own, nodes) = (running.restores.clone(), running.nodes.clone());
+        beside.push(crate::restores::tell(own, nodes, show_restore));
     }
     if settings.balance.automatic {
         beside.push(running.balancer.clone().start());

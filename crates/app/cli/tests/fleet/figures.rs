@@ -83,3 +83,32 @@ fn what_is_asked_of_one_node_is_in_the_figures_of_the_other_once() {
     let last = series["points"].as_array().unwrap().last().unwrap();
     assert_eq!((count(last, "reads"), count(last, "writes")), (0, 0), "{series}");
 }
+
+#[test]
+fn a_restore_on_one_node_is_shown_by_the_other_under_a_number_of_its_own() {
+    let Some(fleet) = Fleet::start() else { return };
+    let Fleet { one, other, .. } = &fleet;
+    assert_eq!(create_table(&one.server, "things"), 201);
+    assert_eq!(insert(&one.server, "things", "key", "row").0, 201);
+    let shelf = one.folder().join("shelf");
+    std::fs::create_dir(&shelf).unwrap();
+    let shelf = shelf.to_str().unwrap();
+    let taken = one.server.json(&["partition", "backup", "--map", MAP, "--to", shelf]);
+    let file = taken["backups"][0]["backup"].as_str().unwrap();
+    for node in [one, other, one] {
+        node.server.command(&["partition", "restore", file, "--replace"]);
+    }
+    let numbers = |node: &Node| -> Vec<(u64, Option<String>)> {
+        let list = node.admin("/v1/restores");
+        let all = list["restores"].as_array().unwrap().iter();
+        let name = |one: &Value| one["node"].as_str().map(str::to_owned);
+        all.filter(|it| it["phase"] == "done").map(|it| (count(it, "restore"), name(it))).collect()
+    };
+    let of = |name: &str| Some(name.to_owned());
+    let expected = [(3, of("one")), (2, None), (1, of("one"))];
+    until("the other node shows all", || numbers(other) == expected);
+    until("and so does the first", || numbers(one) == [(3, None), (2, of("other")), (1, None)]);
+    let shown = other.admin("/v1/restores/3");
+    assert_eq!((&shown["phase"], &shown["node_alive"]), (&"done".into(), &true.into()));
+    assert_eq!(get(&other.server, "things", "key", "row").0, 200);
+}
