@@ -16,6 +16,8 @@ FRONTS = {
     "queues": "--queue-port",
     "tables": "--table-port",
     "documents": "--document-port",
+    "kafka": "--kafka-port",
+    "bus": "--bus-port",
     "admin": "--admin-port",
 }
 # Below what systems give to outgoing connections, so that none of them takes a port while the server is away.

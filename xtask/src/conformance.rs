@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn both_sdks_have_the_same_tests_of_every_front() {
-        for front in ["tables", "queues", "blobs", "documents"] {
+        for front in ["tables", "queues", "blobs", "documents", "bus"] {
             same_names(front).unwrap();
         }
         assert!(names(Sdk::Js, "tables").unwrap().len() > 30);

@@ -12,6 +12,7 @@ use crate::points::Sabotage;
 use crate::settings::Settings;
 use crate::workloads::audited::Audited;
 use crate::workloads::blobs::BlobFiles;
+use crate::workloads::bus::MessageBus;
 use crate::workloads::come_and_go::ComeAndGo;
 use crate::workloads::documents::{DocumentCrossings, DocumentItems, DocumentPolicies};
 use crate::workloads::drains::Drains;
@@ -19,6 +20,7 @@ use crate::workloads::etag_counter::EtagCounter;
 use crate::workloads::jobs::Jobs;
 use crate::workloads::leaders::Leaders;
 use crate::workloads::list_append::ListAppend;
+use crate::workloads::logs::HubLogs;
 use crate::workloads::map_changes::MapChanges;
 use crate::workloads::queues::MessageQueues;
 use crate::workloads::reference::Reference;
@@ -75,7 +77,9 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!("time_to_live", "nothing goes early, nothing stays late", [TimeToLive]),
     scenario!("jobs", "multi-step jobs: all steps, each once", [Jobs]),
     scenario!("reference", "reference data reaches every shard", [Reference]),
+    scenario!("logs", "hubs: no gap, repeat or reorder, per partition and per key", [HubLogs]),
     scenario!("queues", "messages: at least once, never two holders, in order", [MessageQueues]),
+    scenario!("bus", "a message bus: at least once, locks, sessions, duplicates", [MessageBus]),
     scenario!("blobs", "contents are whole, files are there and none are left", [BlobFiles]),
     scenario!(
         "documents",
@@ -120,6 +124,16 @@ pub const SCENARIOS: &[Scenario] = &[
         "map_changes_queues",
         "the same under producers and consumers",
         [MapChanges, MessageQueues]
+    ),
+    scenario!(
+        "map_changes_logs",
+        "the same under producers and readers of a hub that grows",
+        [MapChanges, HubLogs]
+    ),
+    scenario!(
+        "map_changes_bus",
+        "the same under senders and receivers of a bus whose fragments move",
+        [MapChanges, MessageBus]
     ),
     scenario!(
         "map_changes_crowd",
@@ -235,6 +249,12 @@ pub const CANARIES: &[Scenario] = &[
         "canary_lost_messages",
         "the same under producers and consumers",
         [MessageQueues],
+        |settings, _| settings.with_bug(Planted::EarlyAnswers)
+    ),
+    scenario!(
+        "canary_lost_bus_messages",
+        "the same under senders and receivers of a bus",
+        [MessageBus],
         |settings, _| settings.with_bug(Planted::EarlyAnswers)
     ),
     scenario!(

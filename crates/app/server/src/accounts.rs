@@ -19,6 +19,10 @@ pub const PUBLISHED_KEY: &str =
 pub const PUBLISHED_DOCUMENT_KEY: &str =
     "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 
+/// The key that emulators of the message bus have in their connection strings. It opens the account of development in the
+/// same way.
+pub const PUBLISHED_BUS_KEY: &str = "SAS_KEY_VALUE";
+
 /// Bytes of a key that we make, as the originals have.
 const KEY_BYTES: usize = 64;
 const BAD_KEY: &str = "a key is base64 of 1 to 1024 bytes";

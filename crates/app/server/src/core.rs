@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use lazuli_engine::lease::Leasing;
 use lazuli_engine::{Engine, Settings as EngineSettings};
+use lazuli_log::Logs;
 use lazuli_shapes::blob::Blobs;
 use lazuli_shardmap::manager::NewShard;
 use lazuli_store::limits::STALENESS_MAX;
@@ -40,6 +41,8 @@ pub(crate) struct Core {
     pub(crate) engine: Arc<Engine>,
     pub(crate) blocks: BlockHome,
     pub(crate) blobs: Blobs,
+    /// One for all fronts: an append over one of them wakes the readers of the others.
+    pub(crate) logs: Logs,
     /// Where the engine works behind the requests.
     _behind: Behind,
 }
@@ -72,7 +75,8 @@ impl Core {
         let blocks = closed.open(durability, lineage, older_catalog).await?;
         let blocks = BlockHome::Folder(Arc::new(blocks));
         let blobs = Blobs::new(engine.clone(), blocks.blocks());
-        Ok(Self { host, engine, blocks, blobs, _behind: behind })
+        let logs = Logs::new(engine.clone(), false);
+        Ok(Self { host, engine, blocks, blobs, logs, _behind: behind })
     }
 
     /// Opens everything as one of several processes. A new catalog has no shards: they are added by their addresses.
@@ -90,7 +94,8 @@ impl Core {
         let blocks = BlockHome::Rows(Arc::new(rows));
         let longest_read = settings.longest_request() + CLOCKS_DIFFER_MAX + STALENESS_MAX;
         let blobs = Blobs::new(engine.clone(), blocks.blocks()).shared(longest_read);
-        Ok(Self { host, engine, blocks, blobs, _behind: behind })
+        let logs = Logs::new(engine.clone(), true);
+        Ok(Self { host, engine, blocks, blobs, logs, _behind: behind })
     }
 
     /// Finishes what a crash left half done, and reports what it cannot decide.

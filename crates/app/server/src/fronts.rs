@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use lazuli_azure::auth::{Accounts, Key};
+use lazuli_bus_shape::{Bus, BusSettings};
 use lazuli_http::{Handler, HttpFront, counted};
 use lazuli_net::{Budget, Metrics, Protocol};
 use lazuli_shapes::document::Documents;
 use lazuli_shapes::queue::Queues;
 use lazuli_shapes::record::Records;
 
-use crate::accounts::{PUBLISHED_DOCUMENT_KEY, PUBLISHED_KEY, PUBLISHED_NAME};
+use crate::accounts::{PUBLISHED_BUS_KEY, PUBLISHED_DOCUMENT_KEY, PUBLISHED_KEY, PUBLISHED_NAME};
 use crate::core::Core;
 use crate::settings::table::row;
 use crate::settings::{FrontSettings, Row, Settings};
@@ -89,6 +90,31 @@ pub const FRONTS: &[FrontRow] = &[
             parts.http(lazuli_documents::handler(documents, parts.documents()))
         },
     },
+    FrontRow {
+        name: "kafka",
+        setting: "kafka",
+        title: "Kafka",
+        port_default: "9092",
+        tls_default: Some("beside"),
+        connection_string: bus,
+        mount: |parts| Mounted { protocol: lazuli_kafka::front(parts.kafka()), handler: None },
+    },
+    FrontRow {
+        name: "bus",
+        setting: "bus",
+        title: "Bus",
+        port_default: "5672",
+        // The official SDKs speak AMQP without TLS to emulators, but insist on HTTPS for administration.
+        tls_default: Some("beside"),
+        connection_string: bus,
+        mount: |parts| {
+            let settings = BusSettings::default();
+            let bus = Bus::new(parts.core.engine.clone(), lazuli_bus::reader(), settings);
+            bus.start();
+            let (protocol, handler) = lazuli_bus::protocol(bus, parts.bus());
+            Mounted { protocol, handler: Some(handler) }
+        },
+    },
 ];
 
 /// The front of this name.
@@ -109,6 +135,16 @@ fn storage(field: &str, url: &str, account: &str, key: &str) -> String {
 fn documents(url: &str, _account: &str, key: &str) -> String {
     let key = if key == PUBLISHED_KEY { PUBLISHED_DOCUMENT_KEY } else { key };
     format!("AccountEndpoint={url}/;AccountKey={key};")
+}
+
+/// The connection string of the bus. Without TLS it must say that it is for development, or clients insist on it.
+fn bus(url: &str, _account: &str, key: &str) -> String {
+    let host = url.split("://").nth(1).unwrap_or(url);
+    let key = if key == PUBLISHED_KEY { PUBLISHED_BUS_KEY } else { key };
+    format!(
+        "Endpoint=sb://{host};SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey={key};\
+         UseDevelopmentEmulator=true;"
+    )
 }
 
 /// What a front is put together from.
@@ -154,6 +190,42 @@ impl Parts<'_> {
             }),
             certificate: self.certificate.map(str::to_owned),
             limits: self.settings.documents.clone(),
+        }
+    }
+}
+
+impl Parts<'_> {
+    fn kafka(&self) -> lazuli_kafka::Parts {
+        let key = Key::from_base64(PUBLISHED_KEY).ok();
+        lazuli_kafka::Parts {
+            logs: self.core.logs.clone(),
+            accounts: self.accounts.clone(),
+            published: key.map(|key| lazuli_kafka::Published {
+                account: PUBLISHED_NAME,
+                key,
+                text: PUBLISHED_BUS_KEY,
+            }),
+            budget: self.budget.clone(),
+            metrics: self.metrics.clone(),
+            settings: self.settings.kafka.clone(),
+        }
+    }
+
+    fn bus(&self) -> lazuli_bus::Parts {
+        let published = Key::from_base64(PUBLISHED_KEY).ok();
+        lazuli_bus::Parts {
+            logs: self.core.logs.clone(),
+            accounts: self.accounts.clone(),
+            published: published.map(|key| lazuli_bus::Published {
+                account: PUBLISHED_NAME,
+                key,
+                other: Key::from_text(PUBLISHED_BUS_KEY),
+            }),
+            tokens: self.settings.tokens,
+            limits: lazuli_bus::Limits::default(),
+            http: self.own.listening.http.clone(),
+            budget: self.budget.clone(),
+            metrics: self.metrics.clone(),
         }
     }
 }

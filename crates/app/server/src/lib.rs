@@ -13,6 +13,7 @@ pub mod behind;
 mod block_check;
 mod block_folder;
 mod block_home;
+mod bus_config;
 pub mod catalog_move;
 mod core;
 pub mod endpoints;

@@ -32,7 +32,7 @@ use crate::registry::Registry;
 use crate::restores::Restores;
 use crate::running::Running;
 use crate::settings::{FrontSettings, Listening, Port, Settings, TlsMode};
-use crate::{floors, health, indexing, sampler, system, tls, token};
+use crate::{bus_config, floors, health, indexing, sampler, system, tls, token};
 
 /// Connections of the admin API at the same time.
 const ADMIN_CONNECTIONS_MAX: usize = 64;
@@ -66,6 +66,7 @@ impl Server {
             Some(token) => token.clone(),
             None => token::read_or_make(folder.path())?,
         };
+        bus_config::configure(&settings, &core, &accounts.signing()).await?;
         let budget = Budget::new(settings.in_flight_bytes);
         let served = bind_fronts(&settings, &folder, &core, &accounts.signing(), &budget).await?;
         let (fronts, not_started) = served;
@@ -206,6 +207,7 @@ fn admin_limits(settings: &Settings) -> lazuli_http::Limits {
 
 /// Starts what runs beside the requests.
 fn start_beside(settings: &Settings, core: &Core, running: &Running) -> Vec<JoinHandle<()>> {
+    core.logs.start();
     let (blobs, home) = (core.blobs.clone(), core.blocks.clone());
     let keeper = Keeper { blobs, home, removed: running.removed.clone() };
     let (host, accounts) = (core.host.clone(), running.accounts.clone());

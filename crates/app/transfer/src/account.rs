@@ -68,7 +68,7 @@ impl Protocol {
 /// What proves that a request may be made.
 #[derive(Debug)]
 pub enum Credential {
-    Key(Key),
+    Key(Box<Key>),
     /// A shared access signature: a query without its question mark.
     Sas(String),
 }
@@ -166,7 +166,8 @@ fn account_of(authority: &str, path: &str, asked: Option<&str>) -> Option<String
 
 fn key(text: &str) -> Result<Credential> {
     let key = Key::from_base64(text);
-    key.map(Credential::Key).map_err(|_| Failure::usage("the account's key is not base64"))
+    key.map(|key| Credential::Key(Box::new(key)))
+        .map_err(|_| Failure::usage("the account's key is not base64"))
 }
 
 fn sas(text: &str) -> Credential {

@@ -400,7 +400,7 @@ mod tests {
 
     #[test]
     fn requests_are_signed_as_their_service_asks_for() {
-        let key = || Credential::Key(Key::from_base64("a2V5MQ==").unwrap());
+        let key = || Credential::Key(Box::new(Key::from_base64("a2V5MQ==").unwrap()));
         let sign = |text: &str| STANDARD.encode(Key::from_base64("a2V5MQ==").unwrap().sign(text));
         let tables = sent(&account(Protocol::Tables, key()), Call::new("GET", "/Tables"));
         assert!(

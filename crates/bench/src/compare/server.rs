@@ -150,7 +150,7 @@ fn command(kind: Kind, options: &Options, folder: &Path, address: SocketAddr) ->
     }
     // Request units are counted, but not limited: the emulator has none.
     command.args(["--document-throttling", "off"]);
-    command.args(["--admin-port", "0", "--durability", durability]);
+    command.args(["--bus-port", "0", "--admin-port", "0", "--durability", durability]);
     Ok(command)
 }
 

@@ -1,11 +1,12 @@
 //! Containers as shapes make, find, label and delete them, and what fronts keep about a whole service.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use lazuli_shardmap::catalog::{Expected, kinds};
-use lazuli_shardmap::manager::{ContainerUpdate, NewContainer};
-use lazuli_shardmap::{Container, Policies};
+use lazuli_shardmap::manager::{ContainerUpdate, NewContainer, NewPartition};
+use lazuli_shardmap::{Container, ContainerId, Partition, Policies};
 use lazuli_store::{Error, Kind, Result};
 use tokio::sync::oneshot;
 
@@ -38,6 +39,19 @@ impl Engine {
         let updated = self.to_the_end(update).await?;
         self.router.refresh(updated.id, None).await?;
         Ok(updated)
+    }
+
+    /// Adds partitions to a list or range map, all or none of them.
+    pub async fn add_partitions(
+        &self,
+        container: ContainerId,
+        partitions: Vec<NewPartition>,
+    ) -> Result<Vec<Partition>> {
+        let manager = self.manager.clone();
+        let add = async move { manager.add_partitions(container, &partitions).await };
+        let added = self.to_the_end(add).await?;
+        self.router.refresh(container, None).await?;
+        Ok(added)
     }
 
     /// Deletes a container; its data follows in the background. Fails with `NotFound` if there is none of this name.
@@ -95,21 +109,40 @@ impl Engine {
                 Some(value) => policies.attributes.insert(attribute.to_owned(), value.to_owned()),
                 None => policies.attributes.remove(attribute),
             };
+            Ok(())
         })
         .await
     }
 
-    /// Gives the partitions of a container another budget, in units of cost a second; none means no limit.
-    pub async fn set_throughput(&self, name: &str, throughput: Option<u32>) -> Result<()> {
-        self.update_policies(name, |policies| policies.throughput = throughput).await
+    /// Changes what the container's front keeps about it, in one step. `change` sees what is kept now, may refuse, and may be
+    /// called again where the container has changed meanwhile.
+    pub async fn change_attributes(
+        &self,
+        name: &str,
+        change: impl Fn(&mut BTreeMap<String, String>) -> Result<()>,
+    ) -> Result<()> {
+        self.update_policies(name, |policies| change(&mut policies.attributes)).await
     }
 
-    async fn update_policies(&self, name: &str, change: impl Fn(&mut Policies)) -> Result<()> {
+    /// Gives the partitions of a container another budget, in units of cost a second; none means no limit.
+    pub async fn set_throughput(&self, name: &str, throughput: Option<u32>) -> Result<()> {
+        self.update_policies(name, |policies| {
+            policies.throughput = throughput;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn update_policies(
+        &self,
+        name: &str,
+        change: impl Fn(&mut Policies) -> Result<()>,
+    ) -> Result<()> {
         let mut tries = 0;
         loop {
             let container = self.manager.catalog().container_named(name).await?;
             let mut policies = container.policies;
-            change(&mut policies);
+            change(&mut policies)?;
             let update = ContainerUpdate {
                 id: container.id,
                 version: container.version,

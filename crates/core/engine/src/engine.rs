@@ -394,7 +394,7 @@ fn one_shard(places: &[(ContainerId, Placed)]) -> Result<ShardId> {
             let message = format!(
                 "a transaction cannot span the shards {names}; use a multi-step job instead"
             );
-            Err(Error::invalid("cross-shard", message))
+            Err(Error::invalid(crate::EngineReason::CrossShard, message))
         }
     }
 }

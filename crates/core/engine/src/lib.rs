@@ -42,6 +42,7 @@ mod outside;
 mod overlay;
 mod panics;
 mod partition;
+mod reason;
 mod reconciling;
 mod recount;
 mod rederive;
@@ -54,6 +55,7 @@ mod stats;
 pub mod steps;
 mod troubles;
 mod tx;
+mod unswept;
 mod view;
 
 pub use condition::Condition;
@@ -75,6 +77,7 @@ pub use lsn::Lsn;
 pub use moving::{Finished, MoveOptions, MoveStats, MoveStatus, Outcome, Phase};
 pub use notes::Note;
 pub use outside::Outside;
+pub use reason::EngineReason;
 pub use sample::{Asked, Held, Sample};
 pub use settings::Settings;
 pub use shard::{LiveShard, ShardStats};
@@ -90,7 +93,7 @@ pub use lazuli_shardmap::catalog::{TOLD_ROWS_MAX, Work};
 pub use lazuli_shardmap::epk::Component;
 pub use lazuli_shardmap::key::{KeyPart, KeySchema, KeyType};
 pub use lazuli_shardmap::layout::{PREFIX_BYTES, Space};
-pub use lazuli_shardmap::manager::{ContainerUpdate, Cuts, Known, NewContainer};
+pub use lazuli_shardmap::manager::{ContainerUpdate, Cuts, Known, NewContainer, NewPartition};
 pub use lazuli_shardmap::route::hashed_slice;
 pub use lazuli_shardmap::{
     Container, ContainerId, Epoch, MapKind, MapReason, Move, MoveStage, Partition, PartitionId,

@@ -16,6 +16,7 @@ use lazuli_store::{Direction, Error, KeyRange, Newest, PageLimit, Reader, Result
 
 use crate::engine::Engine;
 use crate::shard::LiveShard;
+use crate::tx::Tx;
 
 /// The longest name of a set of reference data.
 pub const REFERENCE_NAME_BYTES_MAX: usize = 200;
@@ -123,6 +124,14 @@ pub(crate) async fn begin_copy(store: &dyn Store) -> Result<()> {
         return Ok(());
     }
     txn.commit(vec![Write::Put(position_key(0), Bytes::new())]).await
+}
+
+impl Tx<'_> {
+    /// This shard's copy of an entry of reference data.
+    pub async fn reference(&self, name: &str, key: &[u8]) -> Result<Option<Bytes>> {
+        let key = copy_key(name, key);
+        value_of(self.base.get(&key).await?)
+    }
 }
 
 impl Engine {

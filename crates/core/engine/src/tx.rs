@@ -168,6 +168,18 @@ impl<'a> Tx<'a> {
         direction: Direction,
         limit: PageLimit,
     ) -> Result<ItemPage> {
+        self.scan_at(container, space, range, direction, limit, self.now_ms()).await
+    }
+
+    pub(crate) async fn scan_at(
+        &self,
+        container: ContainerId,
+        space: Space,
+        range: &KeyRange,
+        direction: Direction,
+        limit: PageLimit,
+        now_ms: u64,
+    ) -> Result<ItemPage> {
         let holds = |claim: &Claim| {
             claim.held.container == container && holds_range(&claim.held.routes, range)
         };
@@ -176,7 +188,7 @@ impl<'a> Tx<'a> {
         }
         let keys = keys_of(container, space, range);
         let page = self.overlay.scan(self.base, &keys, direction, limit).await?;
-        page_of_items(page, self.now_ms())
+        page_of_items(page, now_ms)
     }
 
     pub async fn put(&mut self, key: &ItemKey, payload: Bytes) -> Result<()> {
@@ -276,12 +288,6 @@ impl<'a> Tx<'a> {
             _ => self.write(Write::Delete(expiry_key(expires_ms, key)))?,
         }
         Ok(None)
-    }
-
-    /// This shard's copy of an entry of reference data.
-    pub async fn reference(&self, name: &str, key: &[u8]) -> Result<Option<Bytes>> {
-        let key = crate::reference::copy_key(name, key);
-        crate::reference::value_of(self.base.get(&key).await?)
     }
 
     pub(crate) async fn raw(&self, key: &ItemKey) -> Result<Option<Item>> {

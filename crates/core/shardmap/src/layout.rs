@@ -44,6 +44,24 @@ impl Space {
     /// `route | job id (16) | step (4)`: that a step of a multi-step job was made here.
     pub const MARKS: Self = Self(0x11);
 
+    // The shape `bus`, 0x18 to 0x1f.
+    /// `route | kind (1) | …`: what a fragment knows of its entity, and the states of its lines.
+    pub const BUS_ROWS: Self = Self(0x18);
+    /// `route | line (5) | number (8)`: a message.
+    pub const BUS_MESSAGES: Self = Self(0x19);
+    /// `route | line (5) | number (8)`: that a message was delivered, is locked or deferred.
+    pub const BUS_DELIVERIES: Self = Self(0x1a);
+    /// `route | number (8)`: what a message says, if it is long.
+    pub const BUS_BODIES: Self = Self(0x1b);
+    /// `route | line (5) | kind (1) | …`: messages that came back, messages of sessions, sessions that wait.
+    pub const BUS_ORDER: Self = Self(0x1c);
+    /// `route | line (5) | session id`: a session.
+    pub const BUS_SESSIONS: Self = Self(0x1d);
+    /// `route | message id`: that a message of this id was sent within the window.
+    pub const BUS_SEEN: Self = Self(0x1e);
+    /// `route | time in ms (8) | kind (1) | line (5) | number (8)`: what is to be done when.
+    pub const BUS_TIMERS: Self = Self(0x1f);
+
     // The shape `blob`, whose items are the blobs as they are now.
     /// `route | time (8) | kind (1)`: what a blob was: snapshots, versions, what was deleted.
     pub const BLOB_PAST: Self = Self(0x20);
@@ -74,10 +92,26 @@ impl Space {
     /// `route | id | LSN (8)`: what a document was, while versions are kept.
     pub const DOCUMENT_PAST: Self = Self(0x30);
 
+    // The shape `log`, 0x38 to 0x3b.
+    /// `route`: where a log begins and ends.
+    pub const LOG_STATES: Self = Self(0x38);
+    /// `route | offset of the first record (8)`: a batch of records.
+    pub const LOG_BATCHES: Self = Self(0x39);
+    /// `route | producer id (8)`: the last batches of an idempotent producer.
+    pub const LOG_PRODUCERS: Self = Self(0x3a);
+
     /// Every key-ordered space in use: what is counted, scanned and moved with a partition.
     pub const KEY_ORDERED: &[Self] = &[
         Self::ITEMS,
         Self::MARKS,
+        Self::BUS_ROWS,
+        Self::BUS_MESSAGES,
+        Self::BUS_DELIVERIES,
+        Self::BUS_BODIES,
+        Self::BUS_ORDER,
+        Self::BUS_SESSIONS,
+        Self::BUS_SEEN,
+        Self::BUS_TIMERS,
         Self::BLOB_PAST,
         Self::BLOB_BLOCKS,
         Self::BLOB_PIECES,
@@ -90,10 +124,19 @@ impl Space {
         Self::QUEUE_CONTENTS,
         Self::QUEUE_DOOMED,
         Self::DOCUMENT_PAST,
+        Self::LOG_STATES,
+        Self::LOG_BATCHES,
+        Self::LOG_PRODUCERS,
     ];
 
     /// Spaces whose items have others hanging on them: once expired, they are deleted only by the shape that keeps them.
-    pub const TENDED: &[Self] = &[Self::QUEUE_MESSAGES, Self::QUEUE_DOOMED, Self::DOCUMENT_PAST];
+    pub const TENDED: &[Self] = &[
+        Self::QUEUE_MESSAGES,
+        Self::QUEUE_DOOMED,
+        Self::DOCUMENT_PAST,
+        Self::BUS_MESSAGES,
+        Self::BUS_TIMERS,
+    ];
 
     // Every other container: time-ordered spaces.
     /// `LSN (8) | space (1) | route | row key`: changes, recorded while the container's policies ask for it.

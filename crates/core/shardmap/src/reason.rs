@@ -6,10 +6,15 @@ lazuli_store::reasons! {
         PartitionNotFound = "partition-not-found",
         /// The partition has another epoch than the caller knows.
         PartitionChanged = "partition-changed",
-        /// Writes wait until the move that fenced the partition has committed or reopened it.
-        PartitionFenced = "partition-fenced",
+        PartitionOffline = "partition-offline",
         /// The partition takes no writes.
         PartitionReadOnly = "partition-read-only",
+        /// The shard does not answer and is left alone for a while.
+        ShardDown = "shard-down",
+        /// No partition holds the key.
+        MappingNotFound = "mapping-not-found",
+        /// Writes wait until the move that fenced the partition has committed or reopened it.
+        PartitionFenced = "partition-fenced",
         /// A key of a list map already has a partition.
         PointMapped = "point-mapped",
         LockNotHeld = "lock-not-held",

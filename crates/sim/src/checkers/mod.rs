@@ -1,5 +1,6 @@
 //! Checks of a cluster as a whole, independent of the workload.
 
+pub mod bus;
 pub mod deliveries;
 pub mod fsck;
 pub mod tiles;

@@ -6,6 +6,8 @@
 pub mod audited;
 mod blob_requests;
 pub mod blobs;
+pub mod bus;
+mod bus_entities;
 pub mod come_and_go;
 pub mod documents;
 pub mod drains;
@@ -13,6 +15,7 @@ pub mod etag_counter;
 pub mod jobs;
 pub mod leaders;
 pub mod list_append;
+pub mod logs;
 pub mod map_changes;
 pub mod queues;
 pub mod reference;

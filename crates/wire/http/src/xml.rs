@@ -1,6 +1,6 @@
 //! XML as the storage services use it for settings: elements and text, nothing else.
 //!
-//! Attributes (but for one), comments and namespaces are skipped, document types are refused. What is read becomes a
+//! Attributes (but for two), comments and namespaces are skipped, document types are refused. What is read becomes a
 //! small tree, whose size and depth are bounded, so that the readers of policies and properties can look things up by name.
 
 /// How deep elements may nest. The deepest document of the services has five levels.
@@ -20,6 +20,8 @@ pub struct Element {
     pub text: String,
     /// Marked with `Encoded="true"`: the services so carry names that XML cannot hold, with percent signs.
     pub encoded: bool,
+    /// The value of its attribute `type`, whatever the prefix: which of several kinds of element it is.
+    pub kind: Option<String>,
     pub children: Vec<Element>,
 }
 
@@ -153,8 +155,9 @@ impl<'a> Reader<'a> {
             return Err(XmlError);
         }
         let mut attributes = tag.split_ascii_whitespace().skip(1);
-        let encoded = attributes.any(|attribute| attribute == "Encoded=\"true\"");
-        let mut element = Element { name: name.to_owned(), encoded, ..Element::default() };
+        let encoded = attributes.clone().any(|attribute| attribute == "Encoded=\"true\"");
+        let kind = attributes.find_map(type_of);
+        let mut element = Element { name: name.to_owned(), encoded, kind, ..Element::default() };
         if !is_empty {
             self.content(&mut element, depth)?;
             if self.until(">")?.trim_end() != qualified {
@@ -203,6 +206,16 @@ impl<'a> Reader<'a> {
             }
         }
     }
+}
+
+/// The value of an attribute `type`, without the prefix of a namespace on either side.
+fn type_of(attribute: &str) -> Option<String> {
+    let (name, value) = attribute.split_once('=')?;
+    if name.rsplit(':').next() != Some("type") {
+        return None;
+    }
+    let value = value.trim_matches(['"', '\'']);
+    Some(value.rsplit(':').next().unwrap_or(value).to_owned())
 }
 
 fn unescape(text: &str, out: &mut String) -> Result<(), XmlError> {
@@ -260,6 +273,14 @@ mod tests {
         let encoded = |text: &str| parse(text.as_bytes()).unwrap().encoded;
         assert!(encoded("<N Encoded=\"true\">%01</N>"));
         assert!(!encoded("<N>%01</N>") && !encoded("<N Encoded=\"false\">%01</N>"));
+    }
+
+    #[test]
+    fn the_type_of_an_element_is_read_without_prefixes() {
+        let kind = |text: &str| parse(text.as_bytes()).unwrap().kind;
+        assert_eq!(kind("<F xmlns:i='x' i:type=\"SqlFilter\"/>").as_deref(), Some("SqlFilter"));
+        assert_eq!(kind("<V xsi:type='d6p1:int'>5</V>").as_deref(), Some("int"));
+        assert_eq!(kind("<V kind='d6p1:int'>5</V>"), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The bytes of one connection, plain or over TLS, counted in both directions.
 
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -14,6 +15,8 @@ use crate::metrics::Metrics;
 pub struct Stream {
     socket: Socket,
     metrics: Arc<Metrics>,
+    /// What was read and put back; it is read again first.
+    unread: Vec<u8>,
 }
 
 enum Socket {
@@ -23,11 +26,24 @@ enum Socket {
 
 impl Stream {
     pub(crate) fn plain(stream: TcpStream, metrics: Arc<Metrics>) -> Self {
-        Self { socket: Socket::Plain(stream), metrics }
+        Self { socket: Socket::Plain(stream), metrics, unread: Vec::new() }
     }
 
     pub(crate) fn tls(stream: TlsStream<TcpStream>, metrics: Arc<Metrics>) -> Self {
-        Self { socket: Socket::Tls(Box::new(stream)), metrics }
+        Self { socket: Socket::Tls(Box::new(stream)), metrics, unread: Vec::new() }
+    }
+
+    /// Puts bytes back that were read to find out what the client speaks. They are read again before all others.
+    pub fn unread(&mut self, bytes: &[u8]) {
+        self.unread.splice(0..0, bytes.iter().copied());
+    }
+
+    /// The address that the client has reached: protocols that name their own server tell it to the client.
+    pub fn local_address(&self) -> io::Result<SocketAddr> {
+        match &self.socket {
+            Socket::Plain(stream) => stream.local_addr(),
+            Socket::Tls(stream) => stream.get_ref().0.local_addr(),
+        }
     }
 }
 
@@ -53,6 +69,12 @@ impl AsyncRead for Stream {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if !self.unread.is_empty() {
+            let count = self.unread.len().min(buffer.remaining());
+            buffer.put_slice(&self.unread[..count]);
+            self.unread.drain(..count);
+            return Poll::Ready(Ok(()));
+        }
         let before = buffer.filled().len();
         let polled = on_socket!(self.as_mut(), socket => socket.poll_read(cx, buffer));
         self.metrics.count_received(buffer.filled().len() - before);

@@ -168,7 +168,7 @@ fn nodes_share_large_blobs_as_objects_of_another_lazuli() {
     // Without the setting a node would look for the blobs in rows.
     let folder = tempfile::tempdir().unwrap();
     let flags = ["serve", "--catalog", &catalog, "--blob-port=0", "--queue-port=0"];
-    let more = ["--table-port=0", "--document-port=0", "--admin-port=0"];
+    let more = ["--table-port=0", "--document-port=0", "--bus-port=0", "--admin-port=0"];
     let refused = run(folder.path(), &[&flags[..], &more[..]].concat());
     assert!(stderr(&refused).contains("az://blocks/fleet"), "{}", stderr(&refused));
 }

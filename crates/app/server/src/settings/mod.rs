@@ -7,6 +7,7 @@ mod balance;
 mod doc;
 mod documents;
 mod fleet;
+mod messaging;
 mod nearest;
 mod print;
 mod sources;
@@ -47,6 +48,8 @@ pub struct Settings {
     pub fronts: Vec<FrontSettings>,
     pub admin_port: u16,
     pub ready_file: Option<PathBuf>,
+    /// Entities of the bus to make at start.
+    pub servicebus_config: Option<PathBuf>,
     pub durability: Durability,
     pub cache_bytes: u64,
     /// Files of certificate chain and private key; none means a self-signed certificate in the data folder.
@@ -67,6 +70,8 @@ pub struct Settings {
     pub tables: lazuli_tables::Limits,
     /// What the Documents front takes; by default what the original takes.
     pub documents: lazuli_documents::Limits,
+    /// What the Kafka front does.
+    pub kafka: lazuli_kafka::Settings,
     pub document_sizing: lazuli_shapes::document::Sizing,
     pub balance: Balance,
     /// How many partitions have a history.
@@ -186,6 +191,7 @@ impl Settings {
             fronts: FRONTS.iter().map(|front| of_front(&one, front)).collect::<Result<_>>()?,
             admin_port: admin_port(&one)?,
             ready_file: one.file("ready-file"),
+            servicebus_config: one.file("servicebus-config"),
             durability: one.need("durability", |text| value::choice(text, DURABILITIES))?,
             cache_bytes: one.need("cache-size", value::bytes)?,
             tls_files: tls_files(&one)?,
@@ -197,6 +203,7 @@ impl Settings {
             queues: storage::queues(&one)?,
             tables: storage::tables(&one)?,
             documents: documents::limits(&one)?,
+            kafka: messaging::kafka(&one)?,
             document_sizing: documents::sizing(&one)?,
             balance: balance::balance(&one)?,
             history_partitions_max: one.need("history-partitions-max", value::count)?,

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::{documents, storage};
+use super::{documents, messaging, storage};
 use crate::fronts::FRONTS;
 
 /// One setting. Its name is the same everywhere: `table-port` is the flag `--table-port`, the variable
@@ -84,7 +84,7 @@ pub static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| {
 
 /// The rows of all fronts, of the server, and of the fronts that have a file of their own here.
 fn all_rows() -> impl Iterator<Item = &'static Row> {
-    ROWS.iter().chain(storage::ROWS).chain(documents::ROWS)
+    ROWS.iter().chain(storage::ROWS).chain(documents::ROWS).chain(messaging::ROWS)
 }
 
 const ROWS: &[Row] = &[

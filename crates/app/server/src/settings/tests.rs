@@ -35,7 +35,14 @@ fn the_defaults_are_a_server_on_loopback_that_syncs() {
     let settings = Settings::read(&sources(&[], &[]).texts().unwrap()).unwrap();
     assert!(settings.host.is_loopback());
     let ports: Vec<_> = settings.fronts.iter().map(|it| (it.front.name, it.port)).collect();
-    let default = [("blobs", 10_000), ("queues", 10_001), ("tables", 10_002), ("documents", 8_081)];
+    let default = [
+        ("blobs", 10_000),
+        ("queues", 10_001),
+        ("tables", 10_002),
+        ("documents", 8_081),
+        ("kafka", 9_092),
+        ("bus", 5_672),
+    ];
     assert_eq!(ports, default.map(|(name, port)| (name, Port::Default(port))));
     assert_eq!(settings.durability, Durability::Synced);
     assert_eq!(settings.data, PathBuf::from("./lazuli-data"));
@@ -119,7 +126,9 @@ fn what_is_set_for_one_front_is_not_set_for_the_others() {
     let flags = [("tls", "only"), ("table-tls", "off"), ("blob-port", "off"), ("queue-port", "0")];
     let flags = sources(&flags, &[("LAZULI_QUEUE_CONNECTIONS_MAX", "7")]);
     let settings = Settings::read(&flags.texts().unwrap()).unwrap();
-    let [blobs, queues, tables, documents] = &settings.fronts[..] else { panic!("four fronts") };
+    let [blobs, queues, tables, documents, ..] = &settings.fronts[..] else {
+        panic!("four fronts")
+    };
     assert_eq!((blobs.port, queues.port), (Port::Off, Port::Asked(0)));
     assert_eq!((blobs.listening.tls, tables.listening.tls), (TlsMode::Only, TlsMode::Off));
     // Its own default stands back behind what is set for all.
@@ -138,7 +147,7 @@ fn certificates_need_their_key_and_https() {
     let files = [("tls-cert", "c"), ("tls-key", "k")];
     let beside = Settings::read(&sources(&files, &[]).texts().unwrap()).unwrap();
     assert_eq!(beside.fronts[3].listening.tls, TlsMode::Beside);
-    let off = [("document-tls", "off"), files[0], files[1]];
+    let off = [("tls", "off"), files[0], files[1]];
     assert!(wrong(&sources(&off, &[])).contains("tls is off"));
 }
 

@@ -58,6 +58,16 @@ pub(super) fn count(text: &str) -> Parsed<usize> {
     }
 }
 
+pub(super) fn count_or_off(text: &str) -> Parsed<Option<u32>> {
+    if text == "off" {
+        return Ok(None);
+    }
+    match count(text).ok().and_then(|number| u32::try_from(number).ok()) {
+        Some(number) => Ok(Some(number)),
+        None => Err("a whole number above zero, or off".to_owned()),
+    }
+}
+
 /// `4096`, `64KiB`, `8MiB`, `1GiB`.
 pub fn bytes(text: &str) -> Parsed<u64> {
     let expected = || "a number of bytes such as 65536, 64KiB, 8MiB or 1GiB".to_owned();

@@ -65,6 +65,8 @@ impl TokenFault {
 pub struct Identity {
     pub object_id: String,
     pub tenant_id: String,
+    /// Until when the token is valid, in seconds since the Unix epoch.
+    pub expires_s: u64,
 }
 
 #[derive(Deserialize)]
@@ -105,19 +107,31 @@ pub fn check(
     if !request.secure {
         return refuse(TokenFault::NotSecure);
     }
-    let Some(claims) = claims(text) else { return refuse(TokenFault::Malformed) };
-    let now = (request.received_ms / 1000) as f64;
+    let now_s = request.received_ms / 1000;
+    check_text(text, now_s, |audience| is_audience(audience, account, service))
+        .map_err(Refusal::Token)
+}
+
+/// Whom a token speaks of, if it is valid at this time and for an audience that is ours.
+pub fn check_text(
+    text: &str,
+    now_s: u64,
+    is_ours: impl Fn(&str) -> bool,
+) -> Result<Identity, TokenFault> {
+    let claims = claims(text).ok_or(TokenFault::Malformed)?;
+    let now = now_s as f64;
     let is_known = claims.iat.is_finite() && now >= claims.nbf && now <= claims.exp;
     if !is_known {
-        return refuse(TokenFault::NotInTime);
+        return Err(TokenFault::NotInTime);
     }
     if !ISSUERS.iter().any(|issuer| claims.iss.starts_with(issuer)) {
-        return refuse(TokenFault::OtherIssuer);
+        return Err(TokenFault::OtherIssuer);
     }
-    if !is_audience(&claims.aud, account, service) {
-        return refuse(TokenFault::OtherAudience);
+    if !is_ours(&claims.aud) {
+        return Err(TokenFault::OtherAudience);
     }
-    Ok(Identity { object_id: claims.oid, tenant_id: claims.tid })
+    let expires_s = claims.exp as u64;
+    Ok(Identity { object_id: claims.oid, tenant_id: claims.tid, expires_s })
 }
 
 /// The claims between the two dots of a token.

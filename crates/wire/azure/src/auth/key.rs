@@ -15,7 +15,11 @@ pub const KEY_BYTES_MAX: usize = 1024;
 
 /// One secret of an account, ready to sign.
 #[derive(Clone)]
-pub struct Key(Hmac<Sha256>);
+pub struct Key {
+    bytes: Hmac<Sha256>,
+    /// Some services sign with the text of a key as it stands in connection strings, not with the bytes that it encodes.
+    text: Hmac<Sha256>,
+}
 
 /// The text is not base64, is empty, or is over [`KEY_BYTES_MAX`]. Says nothing of the text itself.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,19 +27,36 @@ pub struct BadKey;
 
 impl Key {
     pub fn from_base64(text: &str) -> Result<Self, BadKey> {
-        Hmac::new_from_slice(&key_bytes(text)?).map(Self).map_err(|_| BadKey)
+        let mac = |secret: &[u8]| Hmac::new_from_slice(secret).map_err(|_| BadKey);
+        Ok(Self { bytes: mac(&key_bytes(text)?)?, text: mac(text.trim().as_bytes())? })
+    }
+
+    /// A key that is any text, and signs with it.
+    pub fn from_text(text: &str) -> Self {
+        let text = Hmac::new_from_slice(text.as_bytes()).expect("HMAC takes keys of every length");
+        Self { bytes: text.clone(), text }
     }
 
     /// A key that was derived from another one.
     pub(super) fn from_secret(secret: &[u8; 32]) -> Self {
-        Self(Hmac::new_from_slice(secret).expect("HMAC takes keys of every length"))
+        let bytes = Hmac::new_from_slice(secret).expect("HMAC takes keys of every length");
+        Self { text: bytes.clone(), bytes }
     }
 
     pub fn sign(&self, text: &str) -> [u8; 32] {
-        let mut mac = self.0.clone();
-        mac.update(text.as_bytes());
-        mac.finalize().into_bytes().into()
+        signature(&self.bytes, text)
     }
+
+    /// Signs with the text of the key.
+    pub fn sign_by_text(&self, text: &str) -> [u8; 32] {
+        signature(&self.text, text)
+    }
+}
+
+fn signature(mac: &Hmac<Sha256>, text: &str) -> [u8; 32] {
+    let mut mac = mac.clone();
+    mac.update(text.as_bytes());
+    mac.finalize().into_bytes().into()
 }
 
 /// The bytes of a key, from base64 as the SDKs for JavaScript and other tools read it: padding is not needed, line ends and
@@ -83,6 +104,13 @@ impl Keys {
         let second = self.second.as_ref().map(|key| key.sign(text).ct_eq(signature));
         (first | second.unwrap_or(0.into())).into()
     }
+
+    /// The same for services that sign with the text of a key.
+    pub fn verify_by_text(&self, text: &str, signature: &[u8]) -> bool {
+        let first = self.first.sign_by_text(text).ct_eq(signature);
+        let second = self.second.as_ref().map(|key| key.sign_by_text(text).ct_eq(signature));
+        (first | second.unwrap_or(0.into())).into()
+    }
 }
 
 /// The accounts of a server, by name. Changes take effect with the next request.
@@ -120,6 +148,15 @@ impl Accounts {
             self.only.as_ref().is_none_or(|only| only.iter().any(|one| one == name))
         };
         all.iter().find(|(name, keys)| is_open(name) && check(keys)).map(|(name, _)| name.clone())
+    }
+
+    /// The names of all accounts that can be found here.
+    pub fn names(&self) -> Vec<String> {
+        let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
+        let is_open = |name: &&String| {
+            self.only.as_ref().is_none_or(|only| only.iter().any(|one| one == *name))
+        };
+        all.keys().filter(is_open).cloned().collect()
     }
 
     /// Adds an account, or replaces its keys.

@@ -9,6 +9,7 @@ pub mod bearer;
 pub mod delegation;
 mod key;
 pub mod master_key;
+pub mod namespace_sas;
 pub mod sas;
 pub mod service_sas;
 pub mod shared_key;

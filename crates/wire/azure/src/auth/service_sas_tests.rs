@@ -198,7 +198,7 @@ fn a_signature_for_one_user_needs_that_user() {
         key("b")
     );
     let check_user = |object: &str, tenant: &str| {
-        let user = Identity { object_id: object.into(), tenant_id: tenant.into() };
+        let user = Identity { object_id: object.into(), tenant_id: tenant.into(), expires_s: 0 };
         check_as(&token, Resource::Container("photos"), None, Some(&user)).is_ok()
     };
     assert!(check_user("me", "tid2"));

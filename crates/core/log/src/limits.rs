@@ -1,0 +1,38 @@
+//! The named limits of logs.
+
+use std::time::Duration;
+
+/// The longest batch of records, with its index: it is one row of the store.
+pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// The most records of one batch.
+pub const BATCH_RECORDS_MAX: u32 = 100_000;
+/// The most partitions of a hub.
+pub const PARTITIONS_MAX: u32 = 1_024;
+/// The most consumer groups that a hub names.
+pub const GROUPS_MAX: usize = 100;
+/// The longest name of a hub or of a consumer group.
+pub const NAME_BYTES_MAX: usize = 249;
+/// The most that a consumer may note beside its offset.
+pub const OFFSET_NOTE_BYTES_MAX: usize = 4_096;
+/// The most offsets that one commit of a group sets.
+pub const OFFSETS_AT_ONCE_MAX: usize = 10_000;
+/// The most rows that are read to list the groups of a namespace.
+pub const GROUPS_LISTED_MAX: usize = 10_000;
+/// Batches of an idempotent producer that are recognised when they come again.
+pub const PRODUCER_BATCHES: usize = 5;
+/// For how long an idempotent producer that sends nothing is remembered, at least.
+pub const PRODUCER_LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
+/// For how long the offset of a group stays that commits nothing, at least.
+pub const OFFSET_LIFE: Duration = Duration::from_secs(60 * 24 * 3600);
+/// How long records stay if nothing else is said.
+pub const RETENTION_DEFAULT: Duration = Duration::from_secs(7 * 24 * 3600);
+/// The batches that one transaction of the retention deletes.
+pub const TRIM_BATCHES: usize = 256;
+/// How often the retention looks at every log.
+pub const RETENTION_INTERVAL: Duration = Duration::from_secs(30);
+/// How often a reader that waits looks by itself where other processes share the stores: their appends wake nobody here.
+pub const SHARED_POLL: Duration = Duration::from_millis(200);
+/// How often an append by key is routed anew while partitions are being added.
+pub const LAYOUT_TRIES_MAX: u32 = 60;
+/// The wait before such a retry.
+pub const LAYOUT_PAUSE: Duration = Duration::from_millis(25);
