@@ -17,7 +17,7 @@ use lazuli_net::{Budget, Listener, Metrics, Stopper, Tls, stopper};
 use lazuli_portal::Portal;
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::admin::Admin;
+use crate::admin::{Admin, show_restore};
 use crate::audit::Audit;
 use crate::balance::Balancer;
 use crate::core::Core;
@@ -74,7 +74,7 @@ impl Server {
         tell_addresses(&settings, fronts.iter().map(|(gate, _)| gate), &admin);
         let gates = || fronts.iter().map(|(gate, _)| gate).chain([&admin]);
         let (history, balancer) = watchers(&settings, &core);
-        let restores = Restores::open(folder.path(), core.engine.clone(), accounts.clone());
+        let restores = restores(&settings, &core, &folder, &accounts);
         let endpoints: Vec<_> = gates().flat_map(Gate::endpoints).collect();
         let nodes = Arc::new(nodes(&settings, &core, &endpoints));
         let audit = audit(&settings, &core, &folder)?;
@@ -167,6 +167,16 @@ async fn open(settings: &Settings) -> Result<(Folder, Core)> {
     }
 }
 
+fn restores(
+    settings: &Settings,
+    core: &Core,
+    folder: &Folder,
+    accounts: &Arc<Registry>,
+) -> Restores {
+    let (engine, is_fleet) = (core.engine.clone(), settings.fleet.is_some());
+    Restores::open(folder.path(), engine, accounts.clone(), is_fleet)
+}
+
 fn audit(settings: &Settings, core: &Core, folder: &Folder) -> Result<Audit> {
     let Some(fleet) = &settings.fleet else { return Audit::open(folder.path()) };
     let catalog = core.engine.manager().catalog().clone();
@@ -181,7 +191,11 @@ fn nodes(settings: &Settings, core: &Core, endpoints: &[Endpoint]) -> Nodes {
 /// What watches the partitions, and what acts on it.
 fn watchers(settings: &Settings, core: &Core) -> (Arc<Recorder>, Arc<Balancer>) {
     let (engine, host) = (core.engine.clone(), core.host.clone());
-    let history = Arc::new(Recorder::new(engine.clone(), settings.history_partitions_max));
+    let partitions_max = settings.history_partitions_max;
+    let history = Arc::new(match settings.fleet {
+        Some(_) => Recorder::of_fleet(engine.clone(), partitions_max),
+        None => Recorder::new(engine.clone(), partitions_max),
+    });
     let balancer = Balancer::new(engine, history.clone(), host, settings.balance.clone());
     (history, Arc::new(balancer))
 }
@@ -198,15 +212,17 @@ fn start_beside(settings: &Settings, core: &Core, running: &Running) -> Vec<Join
     let keeper = Keeper { blobs, home, removed: running.removed.clone() };
     let (host, accounts) = (core.host.clone(), running.accounts.clone());
     let follower = Follower { host, accounts, nodes: running.nodes.clone() };
-    let mut beside = vec![
-        keeper.start(settings.blob_collect_interval),
-        sampler::start(running.history.clone()),
-        health::watch(running.host.clone()),
-    ];
+    let mut beside =
+        vec![keeper.start(settings.blob_collect_interval), health::watch(running.host.clone())];
+    beside.extend(sampler::start(running.history.clone()));
     beside.extend(indexing::start(core.engine.clone(), settings.document_sizing));
     beside.extend(follower.start());
     if let Some(folder) = core.blocks.folder() {
         beside.push(floors::start(core.host.clone(), folder.clone()));
+    }
+    if settings.fleet.is_some() {
+        let (own, nodes) = (running.restores.clone(), running.nodes.clone());
+        beside.push(crate::restores::tell(own, nodes, show_restore));
     }
     if settings.balance.automatic {
         beside.push(running.balancer.clone().start());

@@ -61,6 +61,16 @@ impl Latencies {
         counters.take()
     }
 
+    /// Of counts in buckets, and the sum of all times.
+    pub fn from_parts(buckets: [u32; LATENCY_BUCKETS], sum_us: u64) -> Self {
+        Self { buckets, sum_us }
+    }
+
+    /// The counts in buckets, and the sum of all times.
+    pub fn parts(&self) -> (&[u32; LATENCY_BUCKETS], u64) {
+        (&self.buckets, self.sum_us)
+    }
+
     pub fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.buckets.iter_mut().zip(other.buckets) {
             *mine = mine.saturating_add(theirs);

@@ -88,8 +88,8 @@ pub use tx::{ItemPage, Transaction, Tx};
 pub use view::View;
 
 // What shapes and fronts need of the layers below, so that they name the engine and nothing under it.
-pub use lazuli_env::{BoxFuture, Env};
-pub use lazuli_shardmap::catalog::Work;
+pub use lazuli_env::{BoxFuture, Env, Id};
+pub use lazuli_shardmap::catalog::{TOLD_ROWS_MAX, Work};
 pub use lazuli_shardmap::epk::Component;
 pub use lazuli_shardmap::key::{KeyPart, KeySchema, KeyType};
 pub use lazuli_shardmap::layout::{PREFIX_BYTES, Space};

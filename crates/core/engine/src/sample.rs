@@ -16,7 +16,7 @@ use crate::shard::{LiveShard, partition_of};
 use crate::stats::{Counts, Size};
 
 /// What was asked of one partition on one shard since the last sample.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
     pub partition: PartitionId,
     /// Where it is; none if the shard does not hold it any more, or not yet.
@@ -36,6 +36,14 @@ pub struct Asked {
     pub reads: u64,
     pub writes: u64,
     pub throttled: u64,
+}
+
+impl Asked {
+    pub fn add(&mut self, other: &Self) {
+        self.reads = self.reads.saturating_add(other.reads);
+        self.writes = self.writes.saturating_add(other.writes);
+        self.throttled = self.throttled.saturating_add(other.throttled);
+    }
 }
 
 /// Whose a partition is.
@@ -76,13 +84,9 @@ impl LiveShard {
 
     /// What was asked of all partitions of this shard that are in use.
     pub fn asked(&self) -> Asked {
-        self.warm().iter().map(|partition| partition.asked()).fold(Asked::default(), |sum, one| {
-            Asked {
-                reads: sum.reads + one.reads,
-                writes: sum.writes + one.writes,
-                throttled: sum.throttled + one.throttled,
-            }
-        })
+        let mut sum = Asked::default();
+        self.warm().iter().for_each(|partition| sum.add(&partition.asked()));
+        sum
     }
 
     /// What every partition of this shard holds, as far as it was ever counted, by partition. Reads one row for each.

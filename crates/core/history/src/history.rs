@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use lazuli_engine::{ContainerId, Held, PartitionId, Sample, Size};
+use lazuli_engine::{Asked, ContainerId, Held, PartitionId, Sample, ShardId, Size};
 
 use crate::point::{Point, Rates};
 use crate::step::Step;
@@ -54,6 +54,30 @@ impl History {
         }
         self.watches.values_mut().for_each(|watch| watch.close(now_ms));
         self.watches.retain(|_, watch| !watch.is_over());
+    }
+
+    /// Adds samples that other nodes took, as if they were taken now.
+    pub fn hear(&mut self, now_ms: u64, samples: &[Sample]) {
+        self.take(now_ms, samples);
+        for sample in samples {
+            let Sample { partition, reads, writes, throttled, .. } = *sample;
+            if let Some(watch) = self.watches.get_mut(&partition) {
+                watch.elsewhere.add(&Asked { reads, writes, throttled });
+            }
+        }
+    }
+
+    /// What other nodes were asked of a partition, as far as this one has heard.
+    pub fn elsewhere(&self, id: PartitionId) -> Asked {
+        self.watches.get(&id).map_or(Asked::default(), |watch| watch.elsewhere)
+    }
+
+    /// The same of all partitions that are on a shard now.
+    pub fn elsewhere_on(&self, shard: ShardId) -> Asked {
+        let here = |watch: &&Watch| watch.ended_ms.is_none() && watch.held.shard == shard;
+        let mut sum = Asked::default();
+        self.watches.values().filter(here).for_each(|watch| sum.add(&watch.elsewhere));
+        sum
     }
 
     /// Adds sizes, also of partitions without requests. All of them are kept from now on, if there is room.

@@ -1,10 +1,11 @@
 //! Takes samples from an engine and keeps them.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lazuli_engine::{Engine, Held, PartitionId, Size};
+use lazuli_engine::{Engine, Held, PartitionId, Size, TOLD_ROWS_MAX};
 use lazuli_store::Result;
 
+use crate::exchange::{Inbox, Outbox};
 use crate::history::History;
 use crate::step::Step;
 
@@ -18,6 +19,20 @@ pub struct Recorder {
     turn: tokio::sync::Mutex<Option<u64>>,
     /// The wall-clock time at zero of the engine's clock. It is read once, so that time never goes back.
     zero_ms: u64,
+    /// What other nodes are told and tell; none if there are no others.
+    exchange: Option<Exchange>,
+}
+
+struct Exchange {
+    outbox: Mutex<Outbox>,
+    inbox: tokio::sync::Mutex<Inbox>,
+}
+
+impl Exchange {
+    fn outbox(&self) -> MutexGuard<'_, Outbox> {
+        // What this lock guards is whole after every statement.
+        self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Recorder {
@@ -27,7 +42,18 @@ impl Recorder {
         let uptime_ms = clock.uptime().as_millis() as u64;
         let zero_ms = clock.now_ms().saturating_sub(uptime_ms);
         let history = Mutex::new(History::new(partitions_max, zero_ms + uptime_ms));
-        Self { engine, history, turn: tokio::sync::Mutex::default(), zero_ms }
+        Self { engine, history, turn: tokio::sync::Mutex::default(), zero_ms, exchange: None }
+    }
+
+    /// One of several, which tell each other what they sample through the catalog of the engine.
+    pub fn of_fleet(engine: Arc<Engine>, partitions_max: usize) -> Self {
+        let outbox = Mutex::new(Outbox::new(TOLD_ROWS_MAX));
+        let exchange = Some(Exchange { outbox, inbox: tokio::sync::Mutex::default() });
+        Self { exchange, ..Self::new(engine, partitions_max) }
+    }
+
+    pub fn is_of_fleet(&self) -> bool {
+        self.exchange.is_some()
     }
 
     /// The history, locked for reading.
@@ -41,6 +67,9 @@ impl Recorder {
         let mut sized_ms = self.turn.lock().await;
         let now_ms = self.now_ms();
         let samples = self.engine.sample();
+        if let Some(exchange) = &self.exchange {
+            exchange.outbox().add(&samples);
+        }
         let is_changed = {
             let mut history = self.history();
             history.take(now_ms, &samples);
@@ -55,6 +84,40 @@ impl Recorder {
             self.engine.count_soon(id, held.shard);
         }
         Ok(())
+    }
+
+    /// Tells other nodes what was sampled since the last call. What could not be told is told with the next call.
+    pub async fn tell(&self) -> Result<()> {
+        let Some(exchange) = &self.exchange else { return Ok(()) };
+        let rows = exchange.outbox().rows();
+        let Some((newest, _)) = rows.last() else { return Ok(()) };
+        self.engine.manager().catalog().tell_figures(self.engine.node(), &rows).await?;
+        exchange.outbox().done(*newest);
+        Ok(())
+    }
+
+    /// Adds what other nodes have told since the last call.
+    pub async fn hear(&self) -> Result<()> {
+        let Some(exchange) = &self.exchange else { return Ok(()) };
+        let mut inbox = exchange.inbox.lock().await;
+        let catalog = self.engine.manager().catalog();
+        let told = catalog.told_since(self.engine.node(), inbox.seen()).await?;
+        let mut samples = inbox.take(told);
+        for sample in &mut samples {
+            // It may have been moved or split since. Where it is now is known here as well as there.
+            sample.held = sample.held.filter(|held| self.is_on(sample.partition, *held));
+            sample.size = sample.size.filter(|_| sample.held.is_some());
+        }
+        if !samples.is_empty() {
+            self.history().hear(self.now_ms(), &samples);
+        }
+        Ok(())
+    }
+
+    fn is_on(&self, id: PartitionId, held: Held) -> bool {
+        let Ok(shard) = self.engine.shards().get(held.shard) else { return false };
+        let row = shard.local().get(id);
+        row.is_ok_and(|row| row.is_some_and(|row| row.container == held.container))
     }
 
     /// Time until the next step of ten seconds begins.

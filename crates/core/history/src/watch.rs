@@ -1,6 +1,6 @@
 //! The history of one partition.
 
-use lazuli_engine::{Held, Sample, Size};
+use lazuli_engine::{Asked, Held, Sample, Size};
 
 use crate::level::Level;
 use crate::point::Point;
@@ -18,6 +18,8 @@ pub(crate) struct Watch {
     pub(crate) size: Option<Size>,
     /// The first known size, used for the steps before it.
     first: Option<Size>,
+    /// What other nodes were asked of it, since this history has heard of them.
+    pub(crate) elsewhere: Asked,
     levels: [Level; Step::ALL.len()],
 }
 
@@ -34,6 +36,7 @@ impl Watch {
             heard_ms: at_ms,
             size,
             first: size,
+            elsewhere: Asked::default(),
             levels: std::array::from_fn(|_| Level::new(size)),
         }
     }

@@ -45,6 +45,16 @@ impl Node {
         ask(&self.server.endpoint("admin"), "GET", path, &[], "")
     }
 
+    /// What the admin API answers to an operator.
+    pub(crate) fn admin(&self, path: &str) -> Value {
+        let token = self.folder().join("lazuli-data/admin-token");
+        let token = format!("Bearer {}", std::fs::read_to_string(token).unwrap().trim());
+        let headers = [("authorization", token.as_str())];
+        let (status, body) = ask(&self.server.endpoint("admin"), "GET", path, &headers, "");
+        assert_eq!(status, 200, "{path}: {body}");
+        serde_json::from_str(&body).unwrap()
+    }
+
     /// The nodes that this one knows, by name.
     pub(crate) fn nodes(&self) -> Vec<(String, String, Vec<String>)> {
         let list = self.server.json(&["node", "list"]);

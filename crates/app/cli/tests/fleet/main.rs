@@ -6,6 +6,7 @@
 mod both_kinds;
 mod compose;
 mod differential;
+mod figures;
 mod fleet;
 mod large_blobs;
 mod nodes;

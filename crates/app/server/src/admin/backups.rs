@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::maps::show_bounds;
 use super::refusal::{Refusal, Result};
-use crate::restores::{Phase, RestoreReason, Restores, Status, Wanted};
+use crate::restores::{self, Phase, RestoreReason, Restores, Status, Wanted};
 use crate::running::Running;
 
 /// A backup of a partition, as it is at this moment, or as a standby of its shard shows it.
@@ -68,17 +68,24 @@ fn with_hint(error: Error) -> Refusal {
     Refusal::from(error).hint(hint)
 }
 
-pub(super) fn list(restores: &Restores) -> Value {
-    let all: Vec<Value> = restores.list().iter().map(show_status).collect();
-    json!({ "restores": all })
+/// All restores of the fleet, the newest first.
+pub(super) async fn list(running: &Running) -> Result<Value> {
+    let mut all: Vec<Value> = running.restores.list().iter().map(show_status).collect();
+    all.extend(restores::elsewhere(&running.nodes).await?);
+    all.sort_by_key(|one| std::cmp::Reverse(one["restore"].as_u64()));
+    Ok(json!({ "restores": all }))
 }
 
-pub(super) fn show(restores: &Restores, number: u64) -> Result<Value> {
+pub(super) async fn show(running: &Running, number: u64) -> Result<Value> {
+    if let Some(own) = running.restores.get(number) {
+        return Ok(show_status(&own));
+    }
     let missing = || Refusal::not_found("restore", &number.to_string(), "GET /v1/restores");
-    restores.get(number).as_ref().map(show_status).ok_or_else(missing)
+    let others = restores::elsewhere(&running.nodes).await?;
+    others.into_iter().find(|one| one["restore"] == json!(number)).ok_or_else(missing)
 }
 
-fn show_status(status: &Status) -> Value {
+pub(crate) fn show_status(status: &Status) -> Value {
     let (from, to) = show_bounds(&status.head.container, &status.head.routes);
     let error = match &status.phase {
         Phase::Failed(error) => json!({ "code": error.code(), "message": error.message() }),

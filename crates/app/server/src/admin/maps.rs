@@ -186,9 +186,10 @@ pub(super) async fn show_partition(
         };
         shown["items"] = json!(stats.counts.items);
         shown["bytes"] = json!(stats.counts.bytes);
-        shown["reads"] = json!(stats.reads);
-        shown["writes"] = json!(stats.writes);
-        shown["throttled"] = json!(stats.throttled);
+        let elsewhere = running.history.history().elsewhere(partition.id);
+        shown["reads"] = json!(stats.reads.saturating_add(elsewhere.reads));
+        shown["writes"] = json!(stats.writes.saturating_add(elsewhere.writes));
+        shown["throttled"] = json!(stats.throttled.saturating_add(elsewhere.throttled));
         shown["hottest"] = stats.hot.iter().map(hot).collect();
     }
     shown

@@ -31,6 +31,8 @@ use lazuli_net::Outcome;
 use lazuli_portal::{Attempts, Tried};
 use serde_json::{Map, Value};
 
+pub(crate) use backups::show_status as show_restore;
+
 use crate::advice;
 use crate::audit::{Change, Ended, Via};
 use crate::health;
@@ -193,8 +195,8 @@ impl Admin {
             Operation::Restore(wanted) => {
                 backups::restore(&running.restores, request.body, wanted).await?
             }
-            Operation::ListRestores => backups::list(&running.restores),
-            Operation::ShowRestore { number } => backups::show(&running.restores, number)?,
+            Operation::ListRestores => backups::list(running).await?,
+            Operation::ShowRestore { number } => backups::show(running, number).await?,
             Operation::DrainShard { name } => partitions::drain(running, &name).await?,
             Operation::FillShard { name } => partitions::fill(running, &name).await?,
             Operation::ShowBalance => balance::state(running).await?,

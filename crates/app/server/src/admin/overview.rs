@@ -75,7 +75,8 @@ async fn sums(running: &Running, shard: &Shard) -> Result<Value> {
         items += size.map_or(0, |size| size.items);
         bytes += size.map_or(0, |size| size.bytes);
     }
-    let asked = live.asked();
+    let mut asked = live.asked();
+    asked.add(&running.history.history().elsewhere_on(shard.id));
     for (name, figure) in [
         ("items", items),
         ("bytes", bytes),

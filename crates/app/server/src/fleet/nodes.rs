@@ -15,6 +15,9 @@ use crate::endpoints::{Endpoint, by_name};
 /// The most nodes that are shown.
 const NODES_MAX: usize = 10_000;
 
+/// Records under the id of a node, which are there for as long as the node is.
+const KINDS: [u8; 2] = [kinds::NODE, kinds::RESTORE];
+
 /// This node among the others.
 pub(crate) struct Nodes {
     engine: Arc<Engine>,
@@ -38,12 +41,26 @@ impl Nodes {
         Self { engine, is_fleet, name, started_ms, endpoints, is_draining }
     }
 
-    fn catalog(&self) -> &Arc<Catalog> {
+    pub(crate) fn catalog(&self) -> &Arc<Catalog> {
         self.engine.manager().catalog()
     }
 
     pub(crate) fn is_fleet(&self) -> bool {
         self.is_fleet
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How often others have taken this node for gone, and removed what it had told.
+    pub(crate) fn removals(&self) -> u64 {
+        self.engine.removals()
+    }
+
+    /// Whether the node with these bytes of an id beats.
+    pub(crate) fn is_alive(&self, id: &[u8]) -> bool {
+        self.engine.nodes_alive().iter().any(|node| node.to_bytes()[..] == *id)
     }
 
     pub(crate) fn id(&self) -> Id {
@@ -92,8 +109,11 @@ impl Nodes {
             return Ok(());
         }
         self.engine.release_leases().await?;
-        let key = self.id().to_bytes().to_vec();
-        self.catalog().delete_record(kinds::NODE, key, Expected::Anything).await
+        for kind in KINDS {
+            let key = self.id().to_bytes().to_vec();
+            self.catalog().delete_record(kind, key, Expected::Anything).await?;
+        }
+        Ok(())
     }
 
     /// Forgets what nodes said of themselves that are gone. Done by one node.
@@ -101,13 +121,16 @@ impl Nodes {
         if !self.is_fleet || !self.engine.may(Work::Reconcile) {
             return Ok(());
         }
-        let records = self.catalog().scan_records(kinds::NODE, &KeyRange::all(), NODES_MAX).await?;
-        // Read afterwards: a node has its row before it has its record.
-        let (rows, _) = self.catalog().nodes_and_leases().await?;
-        for record in records {
-            if !rows.iter().any(|(node, _)| node.to_bytes()[..] == record.key[..]) {
-                let expected = Expected::Version(record.version);
-                self.catalog().delete_record(kinds::NODE, record.key, expected).await?;
+        for kind in KINDS {
+            let records = self.catalog().scan_records(kind, &KeyRange::all(), NODES_MAX).await?;
+            // Read afterwards: a node has its row before it has its record.
+            let (rows, _) = self.catalog().nodes_and_leases().await?;
+            // A key without a node is nobody's.
+            for record in records.into_iter().filter(|record| !record.key.is_empty()) {
+                if !rows.iter().any(|(node, _)| node.to_bytes()[..] == record.key[..]) {
+                    let expected = Expected::Version(record.version);
+                    self.catalog().delete_record(kind, record.key, expected).await?;
+                }
             }
         }
         Ok(())

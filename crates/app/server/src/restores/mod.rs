@@ -3,6 +3,7 @@
 
 mod staging;
 mod target;
+mod told;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use tokio::sync::oneshot;
 use crate::registry::Registry;
 use staging::Staged;
 use target::resolve;
+pub(crate) use told::{elsewhere, tell};
 
 /// The restores that may be under way at once.
 const RUNNING_MAX: usize = 4;
@@ -74,6 +76,8 @@ pub(crate) struct Restores {
     folder: PathBuf,
     engine: Arc<Engine>,
     accounts: Arc<Registry>,
+    /// Whether other nodes number their restores too.
+    is_fleet: bool,
     known: Mutex<RestoreBook>,
 }
 
@@ -87,7 +91,12 @@ struct RestoreBook {
 
 impl Restores {
     /// Removes what an earlier process was given and did not finish: its partitions wait for another restore.
-    pub(crate) fn open(folder: &Path, engine: Arc<Engine>, accounts: Arc<Registry>) -> Self {
+    pub(crate) fn open(
+        folder: &Path,
+        engine: Arc<Engine>,
+        accounts: Arc<Registry>,
+        is_fleet: bool,
+    ) -> Self {
         let folder = folder.join("restoring");
         match std::fs::remove_dir_all(&folder) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -95,7 +104,7 @@ impl Restores {
             }
             _ => {}
         }
-        Self { folder, engine, accounts, known: Mutex::default() }
+        Self { folder, engine, accounts, is_fleet, known: Mutex::default() }
     }
 
     fn known(&self) -> MutexGuard<'_, RestoreBook> {
@@ -115,11 +124,7 @@ impl Restores {
     /// Takes a backup in. Answers when its partitions are offline and it goes on by itself; what is refused or damaged has
     /// changed nothing.
     pub(crate) async fn begin(self: &Arc<Self>, body: Body, wanted: Wanted) -> Result<Status> {
-        let number = {
-            let mut known = self.known();
-            known.last += 1;
-            known.last
-        };
+        let number = self.number().await?;
         let staged = Staged::take(&self.folder, number, body, &self.engine).await?;
         let target = resolve(&staged.head.container, &wanted, &self.accounts).await?;
         let turn = self.turn(&target.name)?;
@@ -133,6 +138,15 @@ impl Restores {
             Ok(begun) => begun,
             Err(_) => Err(Error::unavailable("stopping", "the restore ended before it answered")),
         }
+    }
+
+    async fn number(&self) -> Result<u64> {
+        if self.is_fleet {
+            return told::next_number(self.engine.manager().catalog()).await;
+        }
+        let mut known = self.known();
+        known.last += 1;
+        Ok(known.last)
     }
 
     /// The right to restore into a container, until dropped.

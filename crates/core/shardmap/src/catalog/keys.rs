@@ -3,6 +3,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use lazuli_env::Id;
+use lazuli_store::KeyRange;
 
 use crate::{ContainerId, PartitionId, ShardId};
 
@@ -30,6 +31,7 @@ pub(super) const RECORD: u8 = 0x51;
 pub(super) const RECORD_LOG: u8 = 0x52;
 pub(super) const NODE: u8 = 0x60;
 pub(super) const LEASE: u8 = 0x61;
+pub(super) const TOLD: u8 = 0x62;
 
 fn key(space: u8, parts: &[&[u8]]) -> Bytes {
     let length: usize = parts.iter().map(|part| part.len()).sum();
@@ -130,6 +132,16 @@ pub(super) fn node(id: Id) -> Bytes {
 
 pub(super) fn node_id(key: &[u8]) -> Option<Id> {
     key.get(1..)?.try_into().ok().map(Id::from_bytes)
+}
+
+/// `TOLD | id of a node | number`.
+pub(super) fn told(node: Id, number: u64) -> Bytes {
+    key(TOLD, &[&node.to_bytes(), &number.to_be_bytes()])
+}
+
+/// Everything that a node has told.
+pub(super) fn told_by(node: Id) -> KeyRange {
+    KeyRange::prefix(key(TOLD, &[&node.to_bytes()]))
 }
 
 /// `LEASE | length of the work (1) | work | epoch`. With the length in front no work's prefix covers another's.

@@ -10,6 +10,8 @@ pub const NODE: u8 = 0x03;
 pub const AUDIT: u8 = 0x04;
 /// Work that nodes have begun beside their leases, by its name: the id of the node.
 pub const CLAIM: u8 = 0x05;
+/// Restores of a fleet, by the id of the node that runs them; under an empty key the last number that was given to one.
+pub const RESTORE: u8 = 0x06;
 /// The number of the last write of reference data.
 pub const REFERENCE_HEAD: u8 = 0x10;
 /// Writes of reference data by their numbers.

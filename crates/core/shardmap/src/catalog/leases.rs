@@ -107,14 +107,17 @@ impl Catalog {
         })
     }
 
-    /// Removes a node that has stopped. Its leases stay until others take them.
+    /// Removes a node that has stopped, with what it told. Its leases stay until others take them.
     pub async fn remove_node(&self, node: Id) -> Result<()> {
         let key = keys::node(node);
-        match self.store.begin(vec![key.clone()]).await {
-            Ok(txn) => txn.commit(vec![Write::Delete(key)]).await,
-            Err(error) if error.is_moved() => Ok(()),
-            Err(error) => Err(error),
-        }
+        let txn = match self.store.begin(vec![key.clone()]).await {
+            Err(error) if error.is_moved() => return Ok(()),
+            begun => begun?,
+        };
+        let told: Vec<(Bytes, Bytes)> =
+            View::of(&*txn).rows(keys::told_by(node), LEASE_ROWS_MAX).await?;
+        let told = told.into_iter().map(|(key, _)| Write::Delete(key));
+        txn.commit(told.chain([Write::Delete(key)]).collect()).await
     }
 
     /// All nodes with their last heartbeats, and all leases.

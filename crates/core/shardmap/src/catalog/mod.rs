@@ -15,6 +15,7 @@ mod leases;
 mod records;
 mod rows;
 mod source;
+mod told;
 mod view;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,6 +38,7 @@ pub(crate) use rows::Deleting;
 pub use rows::{CATALOG_FORMAT, ContainerChange, DroppedRow, Entry, MapOperation};
 use rows::{Head, IdentityRow, LogRow};
 pub use source::Followed;
+pub use told::{TOLD_ROWS_MAX, Told};
 pub(crate) use view::View;
 
 /// How often a change is decided again when others come first. Each time one of them has made progress; with several

@@ -15,4 +15,5 @@ mod placement;
 mod recovery;
 mod scale;
 mod states;
+mod told;
 mod world;
