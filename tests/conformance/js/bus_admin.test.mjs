@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 
-import { ServiceBusAdministrationClient } from "@azure/service-bus";
+import { ServiceBusAdministrationClient, ServiceBusClient } from "@azure/service-bus";
 
 import { all, freshName, refusal, target, test } from "./target.mjs";
 
@@ -151,6 +151,31 @@ test("test_queues_and_topics_are_listed_in_pages", async () => {
   assert.ok(!listed.includes(topic));
   const counted = await all(admin.listQueuesRuntimeProperties());
   assert.ok(counted.every((one) => one.totalMessageCount >= 0));
+});
+
+test("test_runtime_properties_count_messages", async () => {
+  const name = freshName("q");
+  await admin.createQueue(name);
+  const client = new ServiceBusClient(connectionString());
+  try {
+    const sender = client.createSender(name);
+    await sender.sendMessages(["a", "b", "c"].map((body) => ({ body })));
+    const receiver = client.createReceiver(name);
+    const [first] = await receiver.receiveMessages(1, { maxWaitTimeInMs: 10_000 });
+    await receiver.deadLetterMessage(first);
+    await sender.scheduleMessages({ body: "d" }, new Date(Date.now() + 60_000));
+  } finally {
+    await client.close();
+  }
+  const found = await admin.getQueueRuntimeProperties(name);
+  assert.equal(found.activeMessageCount, 2);
+  assert.equal(found.deadLetterMessageCount, 1);
+  assert.equal(found.scheduledMessageCount, 1);
+  assert.equal(found.transferMessageCount, 0);
+  assert.equal(found.transferDeadLetterMessageCount, 0);
+  assert.equal(found.totalMessageCount, 4);
+  assert.ok(found.sizeInBytes > 0);
+  assert.ok(found.createdAt <= found.modifiedAt);
 });
 
 test("test_a_topic_is_created_updated_and_counted", async () => {

@@ -188,10 +188,12 @@ impl Bus {
                 // What fails is tried again when its timer says so.
                 let _ = bus.forward_wanted().await;
                 let _ = bus.finish_idle().await;
+                // The engine is not held while there is nothing to do, so that it can end.
+                let Self { shared, .. } = bus;
                 let pause = clock.sleep(LOOK);
                 tokio::select! {
                     biased;
-                    () = bus.shared.work.notified() => {}
+                    () = shared.work.notified() => {}
                     () = pause => {}
                 }
             }

@@ -28,10 +28,15 @@ fn list(target: &Target) -> Result<()> {
     let Some(answer) = fetch(target, "/v1/shards")? else { return Ok(()) };
     let columns = ["id", "name", "region", "labels", "partitions", "state", "standby"];
     let mut shards = answer["shards"].clone();
+    let mut has_standbys = false;
     for shard in shards.as_array_mut().into_iter().flatten() {
-        shard["standby"] = json!(standby(shard));
+        let standby = standby(shard);
+        has_standbys |= !standby.is_empty();
+        shard["standby"] = json!(standby);
     }
-    output::table(&columns, &rows(&shards, &columns));
+    // Most installations have none.
+    let columns = if has_standbys { &columns[..] } else { &columns[..columns.len() - 1] };
+    output::table(columns, &rows(&shards, columns));
     Ok(())
 }
 

@@ -18,8 +18,8 @@ fn put_something(server: &Server) {
 fn when_ready_it_says_so_in_one_line_and_in_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
-    let [blobs, tables, documents, admin] =
-        ["blobs", "tables", "documents", "admin"].map(|name| server.endpoint(name));
+    let [blobs, tables, documents, kafka, bus, admin] =
+        ["blobs", "tables", "documents", "kafka", "bus", "admin"].map(|name| server.endpoint(name));
     assert_eq!(ask(&admin, "GET", "/healthz", &[], ""), (200, "ok\n".to_owned()));
     assert_eq!(ask(&tables, "GET", TABLES, &[], "").0, 401);
     let token = server.ready["admin_token_file"].as_str().unwrap();
@@ -35,7 +35,8 @@ fn when_ready_it_says_so_in_one_line_and_in_the_file() {
     let queues = server.endpoint("queues");
     let expected = format!(
         "lazuli ready blobs=http://{blobs} queues=http://{queues} tables=http://{tables} \
-         documents=http://{documents} documents=https://{documents} admin=http://{admin}\n"
+         documents=http://{documents} documents=https://{documents} kafka=http://{kafka} \
+         kafka=https://{kafka} bus=http://{bus} bus=https://{bus} admin=http://{admin}\n"
     );
     assert_eq!(line, expected);
 }
