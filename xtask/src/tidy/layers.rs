@@ -146,7 +146,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         folder: AMQP,
-        may_name: &[],
+        may_name: &[NET],
         tests_may_name: &[ENV, HTTP],
         why: "AMQP is one protocol on a stream of bytes and knows no service",
     },
