@@ -181,21 +181,19 @@ impl Bus {
         let clock = env.clock.clone();
         let task = async move {
             loop {
-                let (Some(shared), Some(engine)) = (shared.upgrade(), engine.upgrade()) else {
-                    return;
-                };
-                let bus = Self { engine, shared };
-                // What fails is tried again when its timer says so.
-                let _ = bus.forward_wanted().await;
-                let _ = bus.finish_idle().await;
                 // The engine is not held while there is nothing to do, so that it can end.
-                let Self { shared, .. } = bus;
+                let Some(waiting) = shared.upgrade() else { return };
                 let pause = clock.sleep(LOOK);
                 tokio::select! {
                     biased;
-                    () = shared.work.notified() => {}
+                    () = waiting.work.notified() => {}
                     () = pause => {}
                 }
+                let Some(engine) = engine.upgrade() else { return };
+                let bus = Self { engine, shared: waiting };
+                // What fails is tried again when its timer says so.
+                let _ = bus.forward_wanted().await;
+                let _ = bus.finish_idle().await;
             }
         };
         env.spawn.spawn("bus", Box::pin(task));
