@@ -1,5 +1,7 @@
 //! `cargo xtask bench-compare FRONT`: a front against the emulator, in release mode, with one load generator.
 //!
+//! The search engine is compared with Lucene, in `search_lucene.rs`.
+//!
 //! The load generator starts and ends both servers itself, because it reads their time and memory; here everything is
 //! only built and installed.
 
@@ -7,9 +9,15 @@ use std::process::Command;
 
 use crate::arguments::Arguments;
 use crate::workspace::Workspace;
-use crate::{Failure, Result, emulator, process};
+use crate::{Failure, Result, debian, emulator, process, python, search_lucene};
 
-const FRONTS: &[&str] = &["blobs", "documents", "queues", "tables"];
+const FRONTS: &[&str] = &["blobs", "bus", "documents", "hub", "queues", "tables"];
+
+/// What Debian's package of RabbitMQ brings, without the wrapper that changes the user.
+const RABBITMQ: &str = "/usr/lib/rabbitmq/bin/rabbitmq-server";
+
+/// The packages of peers that come from PyPI.
+const REQUIREMENTS: &str = "crates/bench/requirements.txt";
 
 /// What `--quick` measures with: seconds for a figure, and entities of the large table, queue or container.
 const QUICK_SECONDS: u64 = 1;
@@ -23,12 +31,25 @@ pub(crate) fn run(mut arguments: Arguments) -> Result {
     let entities = arguments.number("--entities")?.or(quick(QUICK_ENTITIES));
     let only = arguments.value("--only")?;
     arguments.finish()?;
+    if front == "search" {
+        return search_lucene::measure();
+    }
     if !FRONTS.contains(&front.as_str()) {
-        return Err(Failure::Usage(format!("the fronts are: {}", FRONTS.join(", "))));
+        return Err(Failure::Usage(format!("the fronts are: {}, search", FRONTS.join(", "))));
     }
     let workspace = Workspace::load()?;
     let peer = match front.as_str() {
         "documents" => emulator::install_documents(&workspace)?,
+        "bus" => {
+            if !debian::has_file("rabbitmq-server", RABBITMQ)? {
+                return Err(Failure::failed("the comparison needs RabbitMQ"));
+            }
+            RABBITMQ.into()
+        }
+        "hub" => {
+            let python = python::environment_of(&workspace, REQUIREMENTS, "bench-python")?;
+            python.with_file_name("nats-server")
+        }
         _ => emulator::install(&workspace)?,
     };
     let server = workspace.release_program("lazuli")?;

@@ -19,7 +19,7 @@ use crate::{Failure, Result, debian, emulator, node, python, server};
 pub(crate) type Endpoints = BTreeMap<String, String>;
 
 const PYTHON: &str = "tests/conformance/python";
-const JS: &str = "tests/conformance/js";
+pub(crate) const JS: &str = "tests/conformance/js";
 const TARGETS: &str = "tests/conformance/targets.toml";
 const GAPS: &str = "tests/conformance/known_gaps.toml";
 /// The certificate of servers that tests reach by HTTPS, which signs itself, and its key. It proves nothing to anybody.
@@ -94,7 +94,9 @@ pub(crate) fn judge_each(trials: &[(&str, Sdk)], target: &str) -> Result {
         return Ok(());
     }
     let workspace = Workspace::load()?;
-    let folder = workspace.scratch.join("conformance");
+    // A folder of its own for each trial: some run at the same time.
+    let name: Vec<String> = trials.iter().map(|(front, sdk)| format!("{front}-{sdk:?}")).collect();
+    let folder = workspace.scratch.join("conformance").join(name.join("-"));
     process::fresh_folder(&folder)?;
     let (other, others) = target.start_other(&workspace, &folder)?;
     let (program, endpoints) = target.start(&workspace, &folder, &others)?;
@@ -113,6 +115,14 @@ pub(crate) fn judge_each(trials: &[(&str, Sdk)], target: &str) -> Result {
         other.stop()?;
     }
     Ok(())
+}
+
+/// Installs what the tests of all fronts need: before several are run at the same time.
+pub(crate) fn prepare(workspace: &Workspace) -> Result {
+    python::environment(workspace)?;
+    let folder = node::packages(workspace, JS, "js")?;
+    node::copy_programs(JS, &folder)?;
+    workspace.program("lazuli").map(drop)
 }
 
 /// The account that our own servers have, and its key.

@@ -14,8 +14,13 @@ const ROUNDS: u64 = 20;
 /// The fronts that there is a load for, and its name in the program `trial`.
 const LOADS: &[(&str, &str)] = &[
     ("blobs", "crash-blobs"),
+    ("bus", "crash-bus"),
+    ("cache", "crash-cache"),
+    ("cache-everysec", "crash-cache-everysec"),
     ("documents", "crash-documents"),
+    ("hub", "crash-hub"),
     ("queues", "crash-queues"),
+    ("search", "crash-search"),
     ("tables", "crash-tables"),
 ];
 

@@ -14,6 +14,24 @@ pub(crate) fn has(program: &str, version: &str) -> Result<bool> {
     installed(program, "true", is_there)
 }
 
+/// The same where the program's name is not that of the package.
+pub(crate) fn has_packaged(package: &str, program: &str, version: &str) -> Result<bool> {
+    let is_there = || process::succeeds(Command::new(program).arg(version));
+    if is_there() {
+        return Ok(true);
+    }
+    installed(package, "true", is_there)
+}
+
+/// The same for a package that is known by a file of it.
+pub(crate) fn has_file(package: &str, file: &str) -> Result<bool> {
+    let is_there = || std::path::Path::new(file).exists();
+    if is_there() {
+        return Ok(true);
+    }
+    installed(package, "true", is_there)
+}
+
 /// The same for a PostgreSQL server. Debian would make and start a cluster of its own; nothing of ours uses it.
 pub(crate) fn has_postgres() -> Result<bool> {
     let is_there = || process::succeeds(Command::new("sh").args(["-c", POSTGRES_IS_THERE]));
@@ -24,6 +42,19 @@ pub(crate) fn has_postgres() -> Result<bool> {
                  echo 'create_main_cluster = false' > /etc/postgresql-common/createcluster.conf";
     installed("postgresql", first, is_there)
 }
+
+/// The same for Lucene 8 and a compiler of Java.
+pub(crate) fn has_lucene() -> Result<bool> {
+    let is_there = || process::succeeds(Command::new("sh").args(["-c", LUCENE_IS_THERE]));
+    if is_there() {
+        return Ok(true);
+    }
+    installed("default-jdk-headless liblucene8-java", "true", is_there)
+}
+
+/// Its jars have no program that could be asked for a version.
+const LUCENE_IS_THERE: &str =
+    "ls /usr/share/java/lucene-core-8*.jar && command -v javac && command -v java";
 
 /// Debian keeps the programs of each version in a folder of its own.
 const POSTGRES_IS_THERE: &str = "ls /usr/lib/postgresql/*/bin/initdb || command -v initdb";

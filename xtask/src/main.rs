@@ -7,12 +7,15 @@
 mod arguments;
 mod azure_storage;
 mod bench;
+mod beside;
+mod bullmq;
 mod chaos;
 mod compare;
 mod conformance;
 mod crash;
 mod debian;
 mod differential;
+mod differential_cache;
 mod dist;
 mod emulator;
 mod fuzz;
@@ -23,6 +26,7 @@ mod process;
 mod programs;
 mod python;
 mod python_programs;
+mod search_lucene;
 mod server;
 mod sim;
 mod steps;
@@ -100,8 +104,14 @@ const COMMANDS: &[Command] = &[
         run: differential::run,
     },
     Command {
+        name: "differential-cache",
+        usage: "[--seed S] [--first N] [--sequences N]",
+        what: "the same commands to Debian's redis-server and to the cache: the same replies",
+        run: differential_cache::run,
+    },
+    Command {
         name: "program",
-        usage: "object-store|rclone|azure-storage|adlfs|az",
+        usage: "object-store|rclone|azure-storage|bullmq|adlfs|emulators|az",
         what: "a program as users have it, on a server of its own",
         run: programs::run,
     },
@@ -110,6 +120,12 @@ const COMMANDS: &[Command] = &[
         usage: "[--only FILE] [--screenshots]",
         what: "the portal judged in a browser; screenshots for the documents made anew",
         run: portal::run,
+    },
+    Command {
+        name: "search-lucene",
+        usage: "",
+        what: "the search engine beside Lucene: tokens, queries and ranks",
+        run: search_lucene::run,
     },
     Command {
         name: "fuzz",

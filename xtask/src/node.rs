@@ -33,11 +33,15 @@ pub(crate) fn packages(workspace: &Workspace, pinned: &str, name: &str) -> Resul
     Ok(folder)
 }
 
-/// Copies the programs of a folder beside the packages, where they find what they import.
+/// Copies the programs of a folder beside the packages, where they find what they import. What is there already is left alone:
+/// others may be running it.
 pub(crate) fn copy_programs(pinned: &str, folder: &Path) -> Result {
     for path in workspace::files(&workspace::root().join(pinned), ".mjs")? {
-        let name = path.file_name().unwrap_or_default();
-        copy(&path, &folder.join(name))?;
+        let to = folder.join(path.file_name().unwrap_or_default());
+        let read = |path: &Path| std::fs::read(path).ok();
+        if read(&path) != read(&to) {
+            copy(&path, &to)?;
+        }
     }
     Ok(())
 }

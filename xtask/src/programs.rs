@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::arguments::Arguments;
 use crate::process::{self, unusable};
 use crate::workspace::{Workspace, cargo, root};
-use crate::{Failure, Result, azure_storage, debian, python_programs, server};
+use crate::{Failure, Result, azure_storage, bullmq, debian, python_programs, server};
 
 /// A workspace of its own, so that what the program needs does not become what Lazuli needs.
 const OBJECT_STORE: &str = "tests/programs/object-store";
@@ -25,8 +25,11 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("object-store", object_store),
     ("rclone", rclone),
     ("azure-storage", azure_storage::run),
+    ("bullmq", bullmq::run),
     ("adlfs", python_programs::adlfs),
+    ("emulators", python_programs::emulators),
     ("az", python_programs::az),
+    ("s3", python_programs::s3),
 ];
 
 pub(crate) fn run(mut arguments: Arguments) -> Result {

@@ -106,18 +106,35 @@ struct Differences {
 impl Differences {
     /// Learns the addresses from the line of the server that is ready and the one in README.md.
     fn learn(&mut self, written: &str, printed: &str) {
-        let url = |word: &&str| word.contains("=http://");
-        let address = |word: &str| word.split_once("://").map(|(_, rest)| rest.to_owned());
-        let pairs = written.split(' ').filter(url).zip(printed.split(' ').filter(url));
-        let pairs = pairs.filter_map(|(old, new)| Some((address(old)?, address(new)?)));
-        self.addresses.extend(pairs);
+        let endpoint = |word: &str| word.split_once('=').map(|(_, endpoint)| endpoint.to_owned());
+        let address = |endpoint: String| match endpoint.split_once("://") {
+            Some((_, address)) => address.to_owned(),
+            None => endpoint,
+        };
+        let written = written.split(' ').filter_map(endpoint).map(address);
+        let printed = printed.split(' ').filter_map(endpoint).map(address);
+        self.addresses.extend(written.zip(printed));
     }
 
-    /// What README.md says, with the addresses of this run.
+    /// What README.md says, with the addresses of this run. Each place is replaced once: a port of this run may begin with the
+    /// digits of one in README.md.
     fn to_run(&self, text: &str) -> String {
-        let replace =
-            |text: String, (written, real): &(String, String)| text.replace(written, real);
-        self.addresses.iter().fold(text.to_owned(), replace)
+        let mut out = String::new();
+        let mut rest = text;
+        while let Some(next) = rest.chars().next() {
+            let known = self.addresses.iter().find_map(|(written, real)| {
+                let after = rest.strip_prefix(written.as_str())?;
+                (!after.starts_with(|c: char| c.is_ascii_digit())).then_some((after, real))
+            });
+            if let Some((after, real)) = known {
+                out.push_str(real);
+                rest = after;
+            } else {
+                out.push(next);
+                rest = &rest[next.len_utf8()..];
+            }
+        }
+        out
     }
 
     /// A line with its times made alike.
@@ -281,6 +298,16 @@ mod tests {
         assert!(!differences.same("at 2026-01-01T00:00:00Z", "at noon"));
         assert!(!differences.same("9700 bytes", "9701 bytes"));
         assert_eq!(differences.to_run("x http://127.0.0.1:10002/a"), "x http://127.0.0.1:4711/a");
+    }
+
+    #[test]
+    fn endpoints_of_every_scheme_and_of_none_are_learnt() {
+        let mut differences = Differences::default();
+        let written = "lazuli ready documents=https://127.0.0.1:8081 kafka=127.0.0.1:9092 bus=sb://127.0.0.1:5672";
+        let printed = "lazuli ready documents=https://127.0.0.1:56721 kafka=127.0.0.1:4712 bus=sb://127.0.0.1:4713";
+        differences.learn(written, printed);
+        assert!(differences.same(written, printed));
+        assert_eq!(differences.to_run("127.0.0.1:80810"), "127.0.0.1:80810");
     }
 
     #[test]

@@ -199,6 +199,23 @@ impl Server {
         run(psql.args(["-c", statements])).map(|text| text.trim_end().to_owned())
     }
 
+    /// The same for a script with commands of psql's own.
+    pub fn psql_script(&self, database: &str, script: &str) -> io::Result<String> {
+        let mut psql = self.programs.command("psql");
+        psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1"]);
+        psql.args(["-U", "postgres", "-d", database, "-p", &self.port.to_string(), "-f", "-"]);
+        psql.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = psql.spawn()?;
+        if let Some(mut input) = child.stdin.take() {
+            input.write_all(script.as_bytes())?;
+        }
+        let output = child.wait_with_output()?;
+        match output.status.success() {
+            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+            false => Err(failed(String::from_utf8_lossy(&output.stderr))),
+        }
+    }
+
     /// A program of PostgreSQL's, such as `pgbench`, as the user that the server runs as.
     pub fn program(&self, name: &str) -> std::process::Command {
         self.programs.command(name)

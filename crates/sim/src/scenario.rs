@@ -17,6 +17,7 @@ use crate::workloads::come_and_go::ComeAndGo;
 use crate::workloads::documents::{DocumentCrossings, DocumentItems, DocumentPolicies};
 use crate::workloads::drains::Drains;
 use crate::workloads::etag_counter::EtagCounter;
+use crate::workloads::indexes::SearchIndexes;
 use crate::workloads::jobs::Jobs;
 use crate::workloads::leaders::Leaders;
 use crate::workloads::list_append::ListAppend;
@@ -108,6 +109,11 @@ pub const SCENARIOS: &[Scenario] = &[
         "the same, stopped behind a step of a change of the rules or of a map",
         [MapChanges, DocumentCrossings],
         |settings, world| settings.drained().stopped_in_rules(&world.random("point"))
+    ),
+    scenario!(
+        "indexes",
+        "a search index and what is derived from it while partitions split and move",
+        [MapChanges, SearchIndexes]
     ),
     scenario!("come_and_go", "partitions and tables deleted and made again", [ComeAndGo]),
     scenario!(

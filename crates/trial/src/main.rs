@@ -2,6 +2,7 @@
 //! (kills it under load, sends it garbage), and checks what is left. Run by `cargo xtask crash` and `cargo xtask fuzz`.
 
 mod crash;
+mod differential;
 mod fuzz;
 
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use std::str::FromStr;
 use lazuli_trial::{Result, blobs};
 
 /// The command line: the trial's name and `--name value`, every one of them needed.
+#[derive(Default)]
 struct Options {
     words: Vec<String>,
     /// The program under test.
@@ -51,18 +53,27 @@ fn run(name: &str, words: Vec<String>) -> Result {
     match name {
         "crash-tables" => crash::run(&Options::read(words)?, crash::tables::Tables::default()),
         "crash-blobs" => crash::run(&Options::read(words)?, crash::blobs::Blobs::default()),
+        "crash-bus" => crash::run(&Options::read(words)?, crash::bus::Bus::default()),
+        "crash-hub" => crash::run(&Options::read(words)?, crash::hub::Hub::default()),
         "crash-documents" => {
             crash::run(&Options::read(words)?, crash::documents::Documents::default())
         }
+        "crash-cache" => crash::run(&Options::read(words)?, crash::cache::Cache::<true>::default()),
+        "crash-cache-everysec" => {
+            crash::run(&Options::read(words)?, crash::cache::Cache::<false>::default())
+        }
         "crash-queues" => crash::run(&Options::read(words)?, crash::queues::Queues::default()),
+        "differential-cache" => differential::run(&Options { words, ..Options::default() }),
+        "crash-search" => crash::run(&Options::read(words)?, crash::search::Search::default()),
         "fuzz-requests" => fuzz::run(&Options::read(words)?),
         // For programs that take a signature but no endpoint of an emulator.
         "sas" => {
             println!("{}", blobs::account_sas());
             Ok(())
         }
-        _ => Err("the trials are crash-tables, crash-blobs, crash-documents, crash-queues, \
-                  fuzz-requests, sas"
+        _ => Err("the trials are crash-tables, crash-blobs, crash-bus, crash-cache, \
+                  crash-cache-everysec, crash-documents, crash-hub, crash-queues, crash-search, \
+                  differential-cache, fuzz-requests, sas"
             .into()),
     }
 }

@@ -26,6 +26,11 @@ pub struct Server {
 impl Server {
     /// Starts a server on the data in `folder` and waits until it accepts.
     pub fn start(binary: &Path, folder: &Path) -> Result<Self> {
+        Self::start_with(binary, folder, &[])
+    }
+
+    /// The same with further arguments.
+    pub fn start_with(binary: &Path, folder: &Path, arguments: &[&str]) -> Result<Self> {
         let ready = folder.join("ready.json");
         // The file of the process before must not be mistaken for that of this one.
         let _ = std::fs::remove_file(&ready);
@@ -33,6 +38,7 @@ impl Server {
         let file = File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
         let child = command(binary, "serve", folder)
             .args(["--ports=free", "--document-throttling=off"])
+            .args(arguments)
             .arg("--ready-file")
             .arg(&ready)
             .stderr(file)
@@ -63,7 +69,7 @@ impl Server {
     pub fn endpoint(&self, front: &str) -> Result<SocketAddr> {
         let ready: serde_json::Value = serde_json::from_str(&self.ready).unwrap_or_default();
         let url = ready["endpoints"][front].as_str();
-        let address = url.and_then(|url| url.strip_prefix("http://")?.parse().ok());
+        let address = url.and_then(|url| url.rsplit("://").next()?.parse().ok());
         address.ok_or(format!("no endpoint of {front} in: {}", self.ready))
     }
 

@@ -4,7 +4,7 @@ import { Kafka, Partitioners, logLevel } from "kafkajs";
 
 import { freshName, target } from "./target.mjs";
 
-export const broker = target.endpoints.kafka.split("://")[1];
+export const broker = target.endpoints.kafka;
 export const password =
   "Endpoint=sb://localhost;SharedAccessKeyName=RootManageSharedAccessKey;" +
   "SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true;";

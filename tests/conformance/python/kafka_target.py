@@ -15,7 +15,7 @@ CONNECTION_STRING = (
 
 class Kafka:
     def __init__(self, target):
-        address = target["endpoints"]["kafka"].split("://")[1]
+        address = target["endpoints"]["kafka"]
         self.plain = {"bootstrap.servers": address}
         self.settings = {
             **self.plain,

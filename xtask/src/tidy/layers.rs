@@ -27,11 +27,15 @@ const QUERY: &str = "crates/core/query";
 const SHAPES: &str = "crates/core/shapes";
 const LOG: &str = "crates/core/log";
 const BUS_SHAPE: &str = "crates/core/bus";
+const KEYSPACE: &str = "crates/core/keyspace";
+const INDEX: &str = "crates/core/index";
 const STORES: &str = "crates/stores/";
 const WIRE: &str = "crates/wire/";
 const NET: &str = "crates/wire/net";
 const HTTP: &str = "crates/wire/http";
 const KAFKA: &str = "crates/wire/kafka";
+const PG: &str = "crates/wire/pg";
+const RESP: &str = "crates/wire/resp";
 const AMQP: &str = "crates/wire/amqp";
 const AZURE: &str = "crates/wire/azure";
 const FRONTS: &str = "crates/fronts/";
@@ -40,7 +44,11 @@ const CONSOLE: &str = "crates/app/console";
 const TRANSFER: &str = "crates/app/transfer";
 const APP: &str = "crates/app/";
 const SERVER: &str = "crates/app/server";
+const SQL_MODEL: &str = "crates/core/sharded-sql";
+const CONTROL: &str = "crates/sql/control";
+const LUA: &str = "crates/lua";
 const SCRIPTS: &str = "crates/scripts";
+const SEARCH: &str = "crates/search";
 const SIM: &str = "crates/sim";
 const BENCH: &str = "crates/bench";
 const TRIAL: &str = "crates/trial";
@@ -115,16 +123,52 @@ const LAYERS: &[Layer] = &[
         why: "a shape decides through the engine; one of its own so that it compiles without the others",
     },
     Layer {
+        folder: KEYSPACE,
+        may_name: &[ENGINE, SHARDMAP, ENV],
+        tests_may_name: &[STORE],
+        why: "the keyspace lives in memory and is written down through the engine, as any shape is",
+    },
+    Layer {
+        folder: INDEX,
+        may_name: &[ENGINE, SHARDMAP, VALUE, ENV],
+        tests_may_name: &[STORE],
+        why: "a shape decides through the engine; text indexes are derived from it above, with files and threads of their own",
+    },
+    Layer {
         folder: STORES,
         may_name: &[STORE, ENV],
         tests_may_name: &[POSTGRES_SERVER],
         why: "a store keeps bytes; everything that it could decide is decided above it",
     },
     Layer {
+        folder: SQL_MODEL,
+        may_name: &[SHARDMAP],
+        tests_may_name: &[],
+        why: "the model of a sharded database is data that routers, movers and clients share",
+    },
+    Layer {
+        folder: CONTROL,
+        may_name: &[SQL_MODEL, SHARDMAP, STORE, ENV, "crates/stores/postgres"],
+        tests_may_name: &[POSTGRES_SERVER],
+        why: "changes users' databases and the catalog's records of them; who asks for it is above",
+    },
+    Layer {
+        folder: LUA,
+        may_name: &[RESP],
+        tests_may_name: &[],
+        why: "an interpreter with limits; what scripts may do is the host's",
+    },
+    Layer {
         folder: SCRIPTS,
         may_name: &[QUERY, VALUE],
         tests_may_name: &[],
         why: "a script sees values, its host and the query that calls it; what they run on is decided above",
+    },
+    Layer {
+        folder: SEARCH,
+        may_name: &[],
+        tests_may_name: &[],
+        why: "a text index is files and threads that are derived from documents; who feeds it is above",
     },
     Layer {
         folder: NET,
@@ -139,10 +183,22 @@ const LAYERS: &[Layer] = &[
         why: "HTTP is one protocol on a listener and knows no service",
     },
     Layer {
+        folder: PG,
+        may_name: &[],
+        tests_may_name: &[],
+        why: "messages of PostgreSQL's protocol are bytes; sessions and shards are above",
+    },
+    Layer {
         folder: KAFKA,
         may_name: &[],
         tests_may_name: &[],
         why: "record batches and primitive types are bytes; topics and groups are above",
+    },
+    Layer {
+        folder: RESP,
+        may_name: &[],
+        tests_may_name: &[],
+        why: "requests and replies are bytes; commands are above",
     },
     Layer {
         folder: AMQP,
@@ -158,8 +214,11 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         folder: FRONTS,
-        may_name: &[WIRE, SHAPES, LOG, BUS_SHAPE, ENGINE, VALUE, QUERY, SCRIPTS],
-        tests_may_name: &[SHARDMAP, STORE, ENV],
+        may_name: &[
+            WIRE, SHAPES, LOG, BUS_SHAPE, INDEX, KEYSPACE, ENGINE, VALUE, QUERY, SCRIPTS, SEARCH,
+            LUA, SHARDMAP, SQL_MODEL,
+        ],
+        tests_may_name: &[STORE, ENV, POSTGRES_SERVER],
         why: "a front decodes, makes one call and encodes; it never sees a store or another front",
     },
     Layer {
@@ -183,15 +242,17 @@ const LAYERS: &[Layer] = &[
     Layer {
         folder: APP,
         may_name: &[
-            APP, FRONTS, STORES, SCRIPTS, SHAPES, LOG, BUS_SHAPE, HISTORY, ENGINE, BALANCE,
-            SHARDMAP, STORE, ENV, WIRE,
+            APP, FRONTS, STORES, SCRIPTS, SHAPES, LOG, BUS_SHAPE, INDEX, KEYSPACE, SQL_MODEL,
+            CONTROL, HISTORY, ENGINE, BALANCE, SHARDMAP, STORE, ENV, WIRE,
         ],
         tests_may_name: &[POSTGRES_SERVER],
         why: "the application is the wiring of all the rest",
     },
     Layer {
         folder: SIM,
-        may_name: &[SHAPES, LOG, BUS_SHAPE, QUERY, VALUE, ENGINE, SHARDMAP, STORE, ENV],
+        may_name: &[
+            SHAPES, LOG, BUS_SHAPE, INDEX, KEYSPACE, QUERY, VALUE, ENGINE, SHARDMAP, STORE, ENV,
+        ],
         tests_may_name: &[],
         why: "the simulator runs core and brings its own clock, store and network",
     },
@@ -244,8 +305,10 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("bytes", &[]),
     ("crc64fast-nvme", &[]),
     ("ctr", &[]),
+    ("hashbrown", &["inline-more"]),
     ("md-5", &[]),
     ("regex-lite", &[]),
+    ("sha2", &[]),
     ("tokio", &["sync", "macros"]),
     ("xxhash-rust", &["xxh3", "const_xxh3"]),
 ];

@@ -1,8 +1,12 @@
 //! The command line: every command with its flags and help.
 
 pub(crate) mod backup;
+pub(crate) mod messaging;
 pub(crate) mod partition;
+pub(crate) mod queue;
+pub(crate) mod search;
 pub(crate) mod service;
+pub(crate) mod sql;
 pub(crate) mod transfer;
 
 use std::path::PathBuf;
@@ -28,7 +32,6 @@ pub(crate) static VERSION: LazyLock<String> = LazyLock::new(|| {
 #[command(
     name = "lazuli",
     version = VERSION.as_str(),
-    disable_help_subcommand = true,
     after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage. \
                   Secrets are never flags: set LAZULI_ACCOUNTS and LAZULI_ADMIN_TOKEN instead."
 )]
@@ -81,9 +84,24 @@ pub(crate) enum Command {
     /// Containers of documents and their items: import, export, query, another partition key
     #[command(subcommand)]
     Documents(transfer::DocumentsCommand),
+    /// Queues and their messages: list, create, put, peek, get, clear
+    #[command(subcommand)]
+    Queue(queue::QueueCommand),
+    /// Sharded SQL databases: shards, maps, tables, online moves, schema changes, checks
+    #[command(subcommand)]
+    Sql(sql::SqlCommand),
+    /// Search indexes: create, load documents, query, keys, partitions
+    #[command(subcommand)]
+    Search(search::SearchCommand),
     /// Tables and their entities: list, create, delete, export, import
     #[command(subcommand)]
     Table(transfer::TableCommand),
+    /// Queues, topics and subscriptions: list, create, delete, send, peek, purge, resubmit dead letters
+    #[command(subcommand)]
+    Bus(messaging::BusCommand),
+    /// Event hubs: list, create, delete, send, follow live, add partitions and consumer groups
+    #[command(subcommand)]
+    Hub(messaging::HubCommand),
     /// Check every key of every shard and every block file: encoding, ownership, catalog, counts, checksums
     #[command(
         long_about = "Check every key of every shard: that it decodes, that it belongs to a \
@@ -124,6 +142,13 @@ pub(crate) enum Command {
     Simulate(simulate::args::Simulate),
     /// Make the load of all shards even: split, merge and move partitions while they are in use
     Rebalance(partition::Rebalance),
+    /// Print the address of the portal, and what to log in with
+    Portal {
+        /// A container to show: its name, or a part of it that no other has
+        container: Option<String>,
+        #[command(flatten)]
+        target: Target,
+    },
     /// Print the completion script of a shell
     Completions { shell: Shell },
     /// Write a man page for each command into a folder
@@ -267,7 +292,7 @@ pub(crate) enum MapCommand {
     List(#[command(flatten)] Target),
     /// Show one map with its partitions
     Show {
-        /// The name of its container, as `lazuli map list` prints it
+        /// Its container: the name that `lazuli map list` prints, or a part of it that no other has
         name: String,
         #[command(flatten)]
         target: Target,
@@ -287,6 +312,12 @@ pub(crate) enum AccountCommand {
     /// Create an account with two new keys, and print them
     Create {
         /// 3 to 24 lower-case letters and digits
+        name: String,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Delete an account that holds nothing; its keys are refused from then on
+    Delete {
         name: String,
         #[command(flatten)]
         target: Target,

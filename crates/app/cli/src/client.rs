@@ -1,14 +1,17 @@
-//! The admin API of a running server, over a plain connection for each request: it is on loopback only.
+//! The admin API of a running server: over a plain connection for each request on loopback, over TLS elsewhere.
 
 use std::io::{self, Read};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lazuli_console::{Failure, Result, output};
-use lazuli_http::client::blocking::{Answer, Connection, Options};
+use lazuli_http::client::blocking::{Answer, Connection, Options, Trust};
 use lazuli_server::endpoints::AdminFile;
 use lazuli_server::secret::Secret;
 use lazuli_server::settings::Settings;
 use lazuli_server::token;
+use lazuli_transfer::session::trusted;
 use serde_json::Value;
 
 use crate::args::Target;
@@ -26,6 +29,8 @@ const PIECE_BYTES: usize = 256 * 1024;
 /// A running server's admin API.
 pub(crate) struct Client {
     authority: String,
+    /// What a connection over TLS trusts; none for a plain one.
+    trust: Option<Trust>,
     token: Secret,
     /// Where the token was found, for people.
     token_from: String,
@@ -58,7 +63,16 @@ impl Client {
                 (kept, token::path(&settings.data).display().to_string())
             }
         };
-        Ok(Self { authority: authority(&url)?, token, token_from })
+        let (authority, is_secure) = authority(&url)?;
+        let own = own_certificate(&settings.data, settings.tls_files.as_ref());
+        let trust = if is_secure { Some(trusted(own.as_deref())?) } else { None };
+        Ok(Self { authority, trust, token, token_from })
+    }
+
+    /// The address of the server.
+    pub(crate) fn url(&self) -> String {
+        let scheme = if self.trust.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.authority)
     }
 
     pub(crate) fn get(&self, path: &str) -> Result<Value> {
@@ -67,6 +81,10 @@ impl Client {
 
     pub(crate) fn post(&self, path: &str, body: &Value) -> Result<Value> {
         self.send("POST", path, Some(body))
+    }
+
+    pub(crate) fn put(&self, path: &str, body: &Value) -> Result<Value> {
+        self.send("PUT", path, Some(body))
     }
 
     pub(crate) fn delete(&self, path: &str) -> Result<Value> {
@@ -128,7 +146,8 @@ impl Client {
     fn connect(&self) -> io::Result<Connection> {
         let (connect_wait, answer_wait) = (CONNECT_WAIT, ANSWER_WAIT);
         let body_bytes_max = ANSWER_BYTES_MAX;
-        let options = Options { connect_wait, answer_wait, body_bytes_max, trust: None };
+        let trust = self.trust.clone();
+        let options = Options { connect_wait, answer_wait, body_bytes_max, trust };
         Connection::open(&self.authority, &options)
     }
 
@@ -196,13 +215,37 @@ pub(crate) fn settings(target: &Target) -> Result<Settings> {
     flags.sources().texts().and_then(|texts| Settings::read(&texts)).told()
 }
 
-/// Host and port of a URL.
-fn authority(url: &str) -> Result<String> {
-    let rest = url.strip_prefix("http://").map(|rest| rest.strip_suffix('/').unwrap_or(rest));
-    let port = rest.and_then(|rest| rest.rsplit_once(':')?.1.parse::<u16>().ok());
-    rest.filter(|_| port.is_some()).map(str::to_owned).ok_or_else(|| {
-        Failure::usage(format!("`{url}` is no address such as http://127.0.0.1:10010"))
-    })
+/// The certificate that the server of this data folder shows, if it is there.
+pub(crate) fn own_certificate(data: &Path, given: Option<&(PathBuf, PathBuf)>) -> Option<PathBuf> {
+    let own = data.join("tls").join("cert.pem");
+    let certificate = given.map_or(own, |(certificate, _)| certificate.clone());
+    certificate.is_file().then_some(certificate)
+}
+
+/// Host and port of a URL, and whether it is over TLS. What is not must be on this machine: the token would be readable.
+fn authority(url: &str) -> Result<(String, bool)> {
+    let wrong = || {
+        Failure::usage(format!(
+            "`{url}` is no address such as http://127.0.0.1:10010 or https://lazuli.example:10011"
+        ))
+    };
+    let (rest, is_secure) = match (url.strip_prefix("https://"), url.strip_prefix("http://")) {
+        (Some(rest), _) => (rest, true),
+        (None, Some(rest)) => (rest, false),
+        (None, None) => return Err(wrong()),
+    };
+    let rest = rest.strip_suffix('/').unwrap_or(rest);
+    let (host, port) = rest.rsplit_once(':').ok_or_else(wrong)?;
+    if host.is_empty() || port.parse::<u16>().is_err() {
+        return Err(wrong());
+    }
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let is_here = host == "localhost" || bare.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+    if !is_secure && !is_here {
+        let failure = Failure::usage("the admin API of another machine is asked over https only");
+        return Err(failure.hint("the setting admin-remote lets a server listen for it"));
+    }
+    Ok((rest.to_owned(), is_secure))
 }
 
 #[cfg(test)]
@@ -210,9 +253,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_plain_http() {
-        assert_eq!(authority("http://127.0.0.1:7/").unwrap(), "127.0.0.1:7");
-        for bad in ["", "127.0.0.1:7", "https://127.0.0.1:7", "http://", "http://127.0.0.1"] {
+    fn addresses_of_other_machines_are_asked_over_tls() {
+        let read = |url| authority(url).unwrap();
+        assert_eq!(read("http://127.0.0.1:7/"), ("127.0.0.1:7".to_owned(), false));
+        assert_eq!(read("http://[::1]:7"), ("[::1]:7".to_owned(), false));
+        assert_eq!(read("https://lazuli.example:7"), ("lazuli.example:7".to_owned(), true));
+        for bad in ["", "127.0.0.1:7", "http://", "http://127.0.0.1", "https://a", "http://a:7"] {
             assert!(authority(bad).is_err(), "{bad}");
         }
     }

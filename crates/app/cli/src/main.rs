@@ -23,8 +23,17 @@ fn main() -> ExitCode {
     match commands::run(args.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("{failure}");
+            match wants_json() {
+                true => eprintln!("{}", failure.json()),
+                false => eprintln!("{failure}"),
+            }
             failure.exit_code()
         }
     }
+}
+
+/// Whether the command was asked to print JSON. Every command that can has the same flag.
+fn wants_json() -> bool {
+    let mut words = std::env::args_os().skip(1).take_while(|word| word != "--");
+    words.any(|word| word == "--json")
 }

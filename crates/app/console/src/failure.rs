@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use serde_json::json;
+
 /// A failed command. Prints as `error: …`, and `hint: …` on a line of its own.
 #[derive(Debug)]
 pub struct Failure {
@@ -40,6 +42,12 @@ impl Failure {
     /// What failed, without the hint.
     pub fn reason(self) -> String {
         self.message
+    }
+
+    /// The same for programs: one line of JSON.
+    pub fn json(&self) -> String {
+        let (message, hint) = (&self.message, &self.hint);
+        json!({ "error": { "message": message, "hint": hint, "usage": self.usage } }).to_string()
     }
 
     pub fn exit_code(&self) -> ExitCode {

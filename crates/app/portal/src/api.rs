@@ -75,9 +75,17 @@ impl Api {
 
     /// A change, with what is to be changed as JSON.
     pub(crate) async fn post(&self, pieces: &[&str], body: &Value) -> Result<Value> {
+        self.change(Method::POST, pieces, body).await
+    }
+
+    /// The same for what is set.
+    pub(crate) async fn put(&self, pieces: &[&str], body: &Value) -> Result<Value> {
+        self.change(Method::PUT, pieces, body).await
+    }
+
+    async fn change(&self, method: Method, pieces: &[&str], body: &Value) -> Result<Value> {
         let body = Body::from(bytes::Bytes::from(body.to_string()));
-        let answer = self.ask(Method::POST, pieces, &[], body).await?;
-        read(answer).await
+        read(self.ask(method, pieces, &[], body).await?).await
     }
 
     /// The answer as it comes, for what is not JSON.

@@ -3,22 +3,24 @@
 
 use lazuli_http::{Request, Response};
 
-/// The host names of this machine by which browsers reach the portal. Any other name may be a foreign one that resolves
-/// to this machine (DNS rebinding).
+/// The host names of this machine by which browsers reach the portal. Any other name, unless a setting lists it, may be a
+/// foreign one that resolves to this machine (DNS rebinding).
 const OWN_NAMES: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
 
 /// Scripts, styles and connections of the portal's own, and nothing else.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
      img-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
-/// Whether the request was sent to a name of this machine. The port is not compared: tunnels change it.
-pub(crate) fn is_for_us(request: &Request) -> bool {
+/// Whether the request was sent to a name of this machine. The port is not compared: tunnels change it. Names that are listed
+/// in a setting are for connections over TLS alone.
+pub(crate) fn is_for_us(request: &Request, listed: &[String]) -> bool {
     let Some(host) = request.header("host") else { return false };
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
     };
     OWN_NAMES.iter().any(|own| own.eq_ignore_ascii_case(name))
+        || (request.secure && listed.iter().any(|own| own.eq_ignore_ascii_case(name)))
 }
 
 /// Whether a change comes from the portal's own origin, as the browser says. For browsers that do not say it the CSRF token

@@ -45,6 +45,8 @@ pub struct Portal {
     sessions: Sessions,
     /// The cookie's name has the port, because cookies are shared by all ports of a host.
     cookie: String,
+    /// What browsers may call it, beside the names of loopback.
+    names: Vec<String>,
     streams: Arc<Semaphore>,
     /// How often a live page is rendered again.
     refresh: Duration,
@@ -55,12 +57,20 @@ impl Portal {
     /// How often a server renders live pages again.
     pub const REFRESH: Duration = Duration::from_secs(1);
 
-    /// The portal of the server whose admin API listens on this port. `stop` ends what would go on by itself.
-    pub fn new(api: Arc<dyn AdminApi>, port: u16, refresh: Duration, stop: Stop) -> Arc<Self> {
+    /// The portal of the server whose admin API listens on this port. Other machines call it by these names. `stop` ends what
+    /// would go on by itself.
+    pub fn new(
+        api: Arc<dyn AdminApi>,
+        port: u16,
+        names: Vec<String>,
+        refresh: Duration,
+        stop: Stop,
+    ) -> Arc<Self> {
         Arc::new(Self {
             api: Api::new(api),
             sessions: Sessions::default(),
             cookie: format!("lazuli-portal-{port}"),
+            names,
             streams: Arc::new(Semaphore::new(live::STREAMS_MAX)),
             refresh,
             stop,
@@ -78,8 +88,9 @@ impl Portal {
     }
 
     async fn answer(self: Arc<Self>, request: Request) -> Response {
-        if !guard::is_for_us(&request) {
-            let message = "this is not a name of the portal; use localhost or 127.0.0.1\n";
+        if !guard::is_for_us(&request, &self.names) {
+            let message = "this is not a name of the portal; use localhost or 127.0.0.1, \
+                           or list the name in the setting admin-names\n";
             return Response::text(StatusCode::MISDIRECTED_REQUEST, message);
         }
         if request.path == "/" {
@@ -110,7 +121,7 @@ impl Portal {
         if route == Route::Live {
             return self.stream(&request, session);
         }
-        let changes = request.method == Method::POST;
+        let (changes, is_secure) = (request.method == Method::POST, request.secure);
         let from_us = guard::is_from_us(&request);
         let query = request.query.clone();
         let form = match read_form(request, changes).await {
@@ -130,7 +141,7 @@ impl Portal {
         }
         if route == Route::Logout {
             self.sessions.end(&session.id, Instant::now());
-            let cookie = self.set_cookie("", "; Max-Age=0");
+            let cookie = self.set_cookie(is_secure, "", "; Max-Age=0");
             return redirect(pages::login::PATH).with("set-cookie", cookie);
         }
         let outcome = show(&route, &visit).await;
@@ -178,7 +189,9 @@ impl Portal {
         self.sessions.find(&id, Instant::now())
     }
 
-    fn set_cookie(&self, value: &str, more: &str) -> String {
+    /// A cookie that was set over TLS is never sent without.
+    fn set_cookie(&self, is_secure: bool, value: &str, more: &str) -> String {
+        let more = if is_secure { format!("; Secure{more}") } else { more.to_owned() };
         format!("{}={value}; Path={ROOT}; HttpOnly; SameSite=Strict{more}", self.cookie)
     }
 
@@ -214,6 +227,7 @@ async fn show(route: &Route, visit: &Visit<'_>) -> Result {
         Route::Jobs => pages::jobs::show(visit).await,
         Route::SteerJob { number, steer } => pages::jobs::steer(visit, *number, *steer).await,
         Route::Explorer(place) => pages::explorer::show(visit, place).await,
+        Route::Messaging(page) => pages::messaging::show(visit, page).await,
         Route::Style | Route::Script | Route::Icon | Route::Login | Route::Logout | Route::Live => {
             Err(NoRoute::Path.into())
         }

@@ -32,12 +32,20 @@ pub(crate) enum Part {
     Containers,
     Jobs,
     Explorer,
+    Messaging,
     Advice,
 }
 
 impl Part {
-    pub(crate) const ALL: &[Self] =
-        &[Self::Overview, Self::Shards, Self::Containers, Self::Explorer, Self::Jobs, Self::Advice];
+    pub(crate) const ALL: &[Self] = &[
+        Self::Overview,
+        Self::Shards,
+        Self::Containers,
+        Self::Explorer,
+        Self::Messaging,
+        Self::Jobs,
+        Self::Advice,
+    ];
 
     pub(crate) fn title(self) -> &'static str {
         match self {
@@ -47,6 +55,7 @@ impl Part {
             Self::Containers => "Containers",
             Self::Jobs => "Jobs",
             Self::Explorer => "Explorer",
+            Self::Messaging => "Messaging",
         }
     }
 
@@ -58,6 +67,7 @@ impl Part {
             Self::Containers => "/portal/containers",
             Self::Jobs => "/portal/jobs",
             Self::Explorer => "/portal/explorer",
+            Self::Messaging => "/portal/messaging",
         }
     }
 }

@@ -5,6 +5,7 @@ use lazuli_http::uri::percent_decode;
 use crate::pages::change::PartitionChange;
 use crate::pages::explorer::ExplorerPage;
 use crate::pages::jobs::Steer;
+use crate::pages::messaging::MessagingPage;
 
 /// Where the portal begins. Everything else on the port is the admin API.
 pub const ROOT: &str = "/portal";
@@ -50,6 +51,8 @@ pub(crate) enum Route {
     },
     /// What is stored in tables, blobs and queues.
     Explorer(ExplorerPage),
+    /// Queues, topics and hubs.
+    Messaging(MessagingPage),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +102,9 @@ impl Route {
             ["explorer", rest @ ..] => {
                 Self::Explorer(ExplorerPage::parse(rest).ok_or(NoRoute::Path)?)
             }
+            ["messaging", rest @ ..] => {
+                Self::Messaging(MessagingPage::parse(rest).ok_or(NoRoute::Path)?)
+            }
             _ => return Err(NoRoute::Path),
         };
         let (get, post) = route.methods();
@@ -119,6 +125,7 @@ impl Route {
             Self::Partition { .. } | Self::PreviewChange { .. } => (true, false),
             Self::Jobs | Self::Advice => (true, false),
             Self::Explorer(place) => (!place.changes(), place.changes()),
+            Self::Messaging(place) => (!place.changes(), place.changes()),
             Self::Login => (true, true),
             Self::Logout | Self::Keys { .. } => (false, true),
             Self::MakeChange { .. } | Self::SteerJob { .. } => (false, true),

@@ -6,11 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use lazuli_bus_shape::Bus;
 use lazuli_engine::lease::Leasing;
 use lazuli_engine::{Engine, Settings as EngineSettings};
+use lazuli_index::Indexes;
 use lazuli_log::Logs;
 use lazuli_shapes::blob::Blobs;
 use lazuli_shardmap::manager::NewShard;
+use lazuli_sql_control::Control;
 use lazuli_store::limits::STALENESS_MAX;
 use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result, Store};
 use lazuli_store_embedded::{EmbeddedStore, Settings as StoreSettings};
@@ -43,6 +46,12 @@ pub(crate) struct Core {
     pub(crate) blobs: Blobs,
     /// One for all fronts: an append over one of them wakes the readers of the others.
     pub(crate) logs: Logs,
+    /// The same: what the admin API sends wakes those who receive over the front.
+    pub(crate) bus: Bus,
+    /// One for all who write documents of search indexes, so that they wake those who derive text indexes from them.
+    pub(crate) indexes: Indexes,
+    /// Sharded SQL databases of users.
+    pub(crate) sql: Arc<Control>,
     /// Where the engine works behind the requests.
     _behind: Behind,
 }
@@ -75,8 +84,10 @@ impl Core {
         let blocks = closed.open(durability, lineage, older_catalog).await?;
         let blocks = BlockHome::Folder(Arc::new(blocks));
         let blobs = Blobs::new(engine.clone(), blocks.blocks());
-        let logs = Logs::new(engine.clone(), false);
-        Ok(Self { host, engine, blocks, blobs, logs, _behind: behind })
+        let (logs, bus) = (Logs::new(engine.clone(), false), bus(&engine, settings));
+        let indexes = Indexes::new(engine.clone(), false);
+        let sql = sharded_sql(&engine, false);
+        Ok(Self { host, engine, blocks, blobs, logs, bus, indexes, sql, _behind: behind })
     }
 
     /// Opens everything as one of several processes. A new catalog has no shards: they are added by their addresses.
@@ -94,8 +105,10 @@ impl Core {
         let blocks = BlockHome::Rows(Arc::new(rows));
         let longest_read = settings.longest_request() + CLOCKS_DIFFER_MAX + STALENESS_MAX;
         let blobs = Blobs::new(engine.clone(), blocks.blocks()).shared(longest_read);
-        let logs = Logs::new(engine.clone(), true);
-        Ok(Self { host, engine, blocks, blobs, logs, _behind: behind })
+        let (logs, bus) = (Logs::new(engine.clone(), true), bus(&engine, settings));
+        let indexes = Indexes::new(engine.clone(), true);
+        let sql = sharded_sql(&engine, true);
+        Ok(Self { host, engine, blocks, blobs, logs, bus, indexes, sql, _behind: behind })
     }
 
     /// Finishes what a crash left half done, and reports what it cannot decide.
@@ -194,6 +207,10 @@ fn has_shards(folder: &Folder) -> bool {
     entries.into_iter().any(|entry| EmbeddedStore::exists(entry.path()))
 }
 
+fn bus(engine: &Arc<Engine>, settings: &Settings) -> Bus {
+    Bus::new(engine.clone(), lazuli_bus::reader(), settings.bus.clone())
+}
+
 fn engine_settings(settings: &Settings) -> EngineSettings {
     let default = EngineSettings::default();
     EngineSettings {
@@ -225,6 +242,10 @@ fn store_settings(settings: &Settings) -> StoreSettings {
         },
         ..StoreSettings::default()
     }
+}
+
+fn sharded_sql(engine: &Engine, is_shared: bool) -> Arc<Control> {
+    Control::new(engine.manager().catalog().clone(), engine.env().clone(), is_shared)
 }
 
 fn first_shard() -> NewShard {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::failure::{Failure, Result};
 use crate::folder::{read_small, write_for_this_run};
+use crate::fronts::HTTP_SCHEMES;
 
 /// One address that something listens on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,10 +19,24 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
+    /// The address as clients of the front take it: a URL, or for Kafka what goes into `bootstrap.servers`.
     pub fn url(&self) -> String {
-        let scheme = if self.secure { "https" } else { "http" };
-        format!("{scheme}://{}", self.address)
+        let schemes = crate::fronts::find(self.name).map_or(HTTP_SCHEMES, |front| front.schemes);
+        let scheme = if self.secure { schemes.1 } else { schemes.0 };
+        format!("{scheme}{}", self.address)
     }
+}
+
+/// Addresses for people and programs, each once: a front may have the same one with TLS and without.
+fn listed(endpoints: &[Endpoint]) -> Vec<(&'static str, String)> {
+    let mut listed: Vec<(&'static str, String)> = Vec::new();
+    for endpoint in endpoints {
+        let one = (endpoint.name, endpoint.url());
+        if !listed.contains(&one) {
+            listed.push(one);
+        }
+    }
+    listed
 }
 
 /// A front that was left out because its default port is taken.
@@ -33,7 +48,7 @@ pub struct NotStarted {
 
 /// The one line that says that everything accepts, and which fronts were left out.
 pub fn ready_line(endpoints: &[Endpoint], not_started: &[NotStarted]) -> String {
-    let open = endpoints.iter().map(|one| format!("{}={}", one.name, one.url()));
+    let open = listed(endpoints).into_iter().map(|(name, url)| format!("{name}={url}"));
     let left_out = not_started.iter().map(|one| format!("{}=not-started", one.name));
     let all: Vec<_> = open.chain(left_out).collect();
     format!("lazuli ready {}", all.join(" "))
@@ -44,15 +59,15 @@ pub fn reasons(not_started: &[NotStarted]) -> Value {
     not_started.iter().map(|one| (one.name.to_owned(), json!(one.reason))).collect()
 }
 
-/// One address by name; what is served both ways has its HTTPS under `NAME-https`.
+/// One address by name; what is served both ways has its HTTPS under `NAME-https`, and that of the bus is `bus-tls`.
 pub fn by_name(endpoints: &[Endpoint]) -> Value {
     let mut by_name = serde_json::Map::new();
-    for endpoint in endpoints {
-        let mut name = endpoint.name.to_owned();
+    for (front, url) in listed(endpoints) {
+        let mut name = front.to_owned();
         if by_name.contains_key(&name) {
-            name.push_str("-https");
+            name.push_str(if url.starts_with("https://") { "-https" } else { "-tls" });
         }
-        by_name.insert(name, json!(endpoint.url()));
+        by_name.insert(name, json!(url));
     }
     Value::Object(by_name)
 }
@@ -137,6 +152,22 @@ mod tests {
             "lazuli ready tables=http://127.0.0.1:10002 tables=https://127.0.0.1:10002 \
              admin=http://127.0.0.1:10010 blobs=not-started"
         );
+    }
+
+    #[test]
+    fn fronts_that_speak_no_http_are_named_as_their_clients_take_them() {
+        let address = "127.0.0.1:9092".parse().unwrap();
+        let both = |name| [false, true].map(|secure| Endpoint { name, secure, address });
+        let all: Vec<_> = ["kafka", "bus"].into_iter().flat_map(both).collect();
+        assert_eq!(
+            ready_line(&all, &[]),
+            "lazuli ready kafka=127.0.0.1:9092 bus=sb://127.0.0.1:9092 bus=amqps://127.0.0.1:9092"
+        );
+        let by_name = by_name(&all);
+        assert_eq!(by_name["kafka"], "127.0.0.1:9092");
+        assert_eq!(by_name["bus"], "sb://127.0.0.1:9092");
+        assert_eq!(by_name["bus-tls"], "amqps://127.0.0.1:9092");
+        assert_eq!(by_name.as_object().unwrap().len(), 3);
     }
 
     #[test]

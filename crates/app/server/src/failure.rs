@@ -10,6 +10,7 @@ lazuli_store::reasons! {
     pub enum FailureReason {
         AccountNotFound = "account-not-found",
         AccountExists = "account-exists",
+        AccountInUse = "account-in-use",
         AccountsGiven = "accounts-given",
         TooManyAccounts = "too-many-accounts",
         BadAccount = "bad-account",

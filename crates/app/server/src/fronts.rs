@@ -1,19 +1,24 @@
 //! The table of fronts: settings, listeners, metrics, `status`, the ready line and the portal learn of a front here.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use lazuli_azure::auth::{Accounts, Key};
-use lazuli_bus_shape::{Bus, BusSettings};
 use lazuli_http::{Handler, HttpFront, counted};
-use lazuli_net::{Budget, Metrics, Protocol};
+use lazuli_keyspace::Keyspace;
+use lazuli_net::{Budget, Metrics, Protocol, Tls};
 use lazuli_shapes::document::Documents;
 use lazuli_shapes::queue::Queues;
 use lazuli_shapes::record::Records;
 
 use crate::accounts::{PUBLISHED_BUS_KEY, PUBLISHED_DOCUMENT_KEY, PUBLISHED_KEY, PUBLISHED_NAME};
+use crate::cache::OpenedCache;
 use crate::core::Core;
 use crate::settings::table::row;
-use crate::settings::{FrontSettings, Row, Settings};
+use crate::settings::{FrontSettings, Row, Settings, TlsMode};
+
+/// The folder with the text indexes of the Search front. What is in it can be deleted while no server runs.
+const SEARCH_FOLDER: &str = "search";
 
 /// One front.
 #[derive(Debug)]
@@ -27,11 +32,16 @@ pub struct FrontRow {
     pub port_default: &'static str,
     /// Whether it speaks TLS if nothing is set for it alone; none means as all fronts do.
     pub tls_default: Option<&'static str>,
+    /// What stands before its address, without TLS and with it.
+    pub schemes: (&'static str, &'static str),
     /// What a client takes to find and use it: made of the URL, the account and its key.
     pub connection_string: fn(url: &str, account: &str, key: &str) -> String,
     /// Puts it together.
     pub(crate) mount: fn(&Parts<'_>) -> Mounted,
 }
+
+/// Those of fronts that speak HTTP.
+pub(crate) const HTTP_SCHEMES: (&str, &str) = ("http://", "https://");
 
 /// All fronts, in the order in which they are listed to users.
 pub const FRONTS: &[FrontRow] = &[
@@ -41,6 +51,7 @@ pub const FRONTS: &[FrontRow] = &[
         title: "Blobs",
         port_default: "10000",
         tls_default: None,
+        schemes: HTTP_SCHEMES,
         connection_string: |url, account, key| storage("BlobEndpoint", url, account, key),
         mount: |parts| {
             let (blobs, limits) = (parts.core.blobs.clone(), parts.settings.blobs.clone());
@@ -54,6 +65,7 @@ pub const FRONTS: &[FrontRow] = &[
         title: "Queues",
         port_default: "10001",
         tls_default: None,
+        schemes: HTTP_SCHEMES,
         connection_string: |url, account, key| storage("QueueEndpoint", url, account, key),
         mount: |parts| {
             let queues = Queues::new(parts.core.engine.clone());
@@ -68,6 +80,7 @@ pub const FRONTS: &[FrontRow] = &[
         title: "Tables",
         port_default: "10002",
         tls_default: None,
+        schemes: HTTP_SCHEMES,
         connection_string: |url, account, key| storage("TableEndpoint", url, account, key),
         mount: |parts| {
             let records = Records::new(parts.core.engine.clone());
@@ -83,6 +96,7 @@ pub const FRONTS: &[FrontRow] = &[
         port_default: "8081",
         // Some of the official SDKs insist on HTTPS and others are easier to use without.
         tls_default: Some("beside"),
+        schemes: HTTP_SCHEMES,
         connection_string: documents,
         mount: |parts| {
             let documents = Documents::new(parts.core.engine.clone());
@@ -96,8 +110,9 @@ pub const FRONTS: &[FrontRow] = &[
         title: "Kafka",
         port_default: "9092",
         tls_default: Some("beside"),
+        schemes: ("", ""),
         connection_string: bus,
-        mount: |parts| Mounted { protocol: lazuli_kafka::front(parts.kafka()), handler: None },
+        mount: |parts| Mounted::of(lazuli_kafka::front(parts.kafka())),
     },
     FrontRow {
         name: "bus",
@@ -106,13 +121,60 @@ pub const FRONTS: &[FrontRow] = &[
         port_default: "5672",
         // The official SDKs speak AMQP without TLS to emulators, but insist on HTTPS for administration.
         tls_default: Some("beside"),
+        schemes: ("sb://", "amqps://"),
         connection_string: bus,
         mount: |parts| {
-            let settings = BusSettings::default();
-            let bus = Bus::new(parts.core.engine.clone(), lazuli_bus::reader(), settings);
+            let bus = parts.core.bus.clone();
             bus.start();
             let (protocol, handler) = lazuli_bus::protocol(bus, parts.bus());
-            Mounted { protocol, handler: Some(handler) }
+            Mounted { handler: Some(handler), ..Mounted::of(protocol) }
+        },
+    },
+    FrontRow {
+        name: "cache",
+        setting: "cache",
+        title: "Cache",
+        port_default: "off",
+        tls_default: Some("beside"),
+        schemes: ("redis://", "rediss://"),
+        connection_string: cache,
+        mount: |parts| {
+            let cache = lazuli_cache::Cache::new(parts.cache());
+            Mounted { nodes: cache.nodes(), ..Mounted::of(cache.front()) }
+        },
+    },
+    FrontRow {
+        name: "search",
+        setting: "search",
+        title: "Search",
+        // No emulator of the service has set a custom, so it stands beside the storage services.
+        port_default: "off",
+        // The JavaScript SDK insists on HTTPS, and the others are easier to use without.
+        tls_default: Some("beside"),
+        schemes: HTTP_SCHEMES,
+        connection_string: |url, _account, key| format!("Endpoint={url};Key={key};"),
+        mount: |parts| parts.http(lazuli_search::handler(parts.search())),
+    },
+    FrontRow {
+        name: "sql",
+        setting: "sql",
+        title: "SQL",
+        port_default: "off",
+        // Clients of PostgreSQL begin without TLS and ask for it.
+        tls_default: Some("beside"),
+        schemes: ("postgresql://", "postgresql://"),
+        connection_string: |url, _, _| {
+            let host = url.split("://").nth(1).unwrap_or(url);
+            format!("postgresql://USER@{host}/DATABASE")
+        },
+        mount: |parts| {
+            let protocol = lazuli_sql::front(lazuli_sql::Parts {
+                databases: parts.core.sql.clone(),
+                tls: parts.tls.clone(),
+                requires_tls: parts.own.listening.tls == TlsMode::Only,
+                metrics: parts.metrics.clone(),
+            });
+            Mounted::of(protocol)
         },
     },
 ];
@@ -147,16 +209,33 @@ fn bus(url: &str, _account: &str, key: &str) -> String {
     )
 }
 
+/// The address of the cache, as its clients take it. The published key is no secret and need not be named.
+fn cache(url: &str, account: &str, key: &str) -> String {
+    let (scheme, host) = url.split_once("://").unwrap_or(("redis", url));
+    if key == PUBLISHED_KEY {
+        return format!("{scheme}://{host}");
+    }
+    // Keys are base64: these are the characters of it that mean something in an address.
+    let key = key.replace('/', "%2F").replace('+', "%2B").replace('=', "%3D");
+    format!("{scheme}://{account}:{key}@{host}")
+}
+
 /// What a front is put together from.
 pub(crate) struct Parts<'s> {
     pub(crate) settings: &'s Settings,
     pub(crate) own: &'s FrontSettings,
     pub(crate) core: &'s Core,
+    /// The keys of the cache, if it is served.
+    pub(crate) cache: Option<&'s OpenedCache>,
+    /// Where the further listeners of this front are.
+    pub(crate) nodes: Vec<SocketAddr>,
     pub(crate) accounts: Arc<Accounts>,
     pub(crate) budget: &'s Arc<Budget>,
     pub(crate) metrics: &'s Arc<Metrics>,
     /// The certificate of the listeners (PEM), if some front speaks TLS.
     pub(crate) certificate: Option<&'s str>,
+    /// TLS for a front whose clients ask for it within the protocol.
+    pub(crate) tls: Option<Tls>,
 }
 
 /// A front that is ready to be served.
@@ -164,6 +243,15 @@ pub(crate) struct Mounted {
     pub(crate) protocol: Arc<dyn Protocol>,
     /// What answers its requests, if it speaks HTTP: the explorer asks it from within the process.
     pub(crate) handler: Option<Handler>,
+    /// What is served on its further listeners.
+    pub(crate) nodes: Vec<Arc<dyn Protocol>>,
+}
+
+impl Mounted {
+    /// A front that does not speak HTTP.
+    pub(crate) fn of(protocol: Arc<dyn Protocol>) -> Self {
+        Self { protocol, handler: None, nodes: Vec::new() }
+    }
 }
 
 impl Parts<'_> {
@@ -173,7 +261,7 @@ impl Parts<'_> {
         let limits = self.own.listening.http.clone();
         let (budget, metrics) = (self.budget.clone(), self.metrics.clone());
         let protocol = HttpFront::new(limits, budget, metrics, handler.clone());
-        Mounted { protocol, handler: Some(handler) }
+        Mounted { handler: Some(handler), ..Mounted::of(protocol) }
     }
 }
 
@@ -211,6 +299,31 @@ impl Parts<'_> {
         }
     }
 
+    fn cache(&self) -> lazuli_cache::Parts {
+        let (settings, env) = (&self.settings.cache, self.core.engine.env().clone());
+        let empty = || Arc::new(Keyspace::new(env, lazuli_cache::DATABASES, None));
+        let keyspace = self.cache.map(|it| it.keyspace.clone()).unwrap_or_else(empty);
+        let published = Key::from_base64(PUBLISHED_KEY).ok();
+        lazuli_cache::Parts {
+            keyspace,
+            cluster: self
+                .cache
+                .and_then(|it| it.shelf.clone())
+                .map(|shelf| lazuli_cache::ClusterParts { shelf, nodes: self.nodes.clone() }),
+            accounts: self.accounts.clone(),
+            published: published
+                .map(|key| lazuli_cache::Published { account: PUBLISHED_NAME, key }),
+            budget: self.budget.clone(),
+            metrics: self.metrics.clone(),
+            settings: lazuli_cache::Settings {
+                memory_bytes_max: settings.memory_bytes_max,
+                policy: settings.policy,
+                disabled: settings.disabled.clone(),
+                clients_max: self.own.listening.net.connections_max,
+            },
+        }
+    }
+
     fn bus(&self) -> lazuli_bus::Parts {
         let published = Key::from_base64(PUBLISHED_KEY).ok();
         lazuli_bus::Parts {
@@ -230,7 +343,24 @@ impl Parts<'_> {
     }
 }
 
+impl Parts<'_> {
+    fn search(&self) -> lazuli_search::Parts {
+        lazuli_search::Parts {
+            indexes: self.core.indexes.clone(),
+            accounts: self.accounts.clone(),
+            tokens: self.settings.tokens,
+            settings: self.settings.search.clone(),
+            folder: self.settings.data.join(SEARCH_FOLDER),
+        }
+    }
+}
+
 impl FrontRow {
+    /// Whether its clients begin without TLS and ask for it, so that its listener takes both whatever is set.
+    pub(crate) fn upgrades(&self) -> bool {
+        self.name == "sql"
+    }
+
     /// The name of a setting of this front alone.
     pub(crate) fn own(&self, setting: &str) -> String {
         format!("{}-{setting}", self.setting)

@@ -116,17 +116,30 @@ impl Registry {
         self.write(&mut accounts, account, Expected::Nothing).await
     }
 
+    /// Deletes an account. Requests signed with its keys are refused from now on. The published account is there without a
+    /// record as long as the fronts listen on loopback only, so it cannot be deleted.
+    pub async fn delete(&self, name: &str) -> Result<()> {
+        let mut accounts = self.accounts.lock().await;
+        refuse_given(&accounts)?;
+        let Some((_, kept)) = accounts.get(name) else { return Err(not_found(name)) };
+        let Kept::Catalog(version) = *kept else {
+            let message = format!("{name} is the published account of development");
+            return Err(Failure::of(FailureReason::AccountsGiven, message)
+                .hint("it is served on loopback only; to serve others give accounts of your own"));
+        };
+        self.catalog
+            .delete_record(kinds::ACCOUNT, name.to_owned(), Expected::Version(version))
+            .await?;
+        self.signing.remove(name);
+        accounts.remove(name);
+        Ok(())
+    }
+
     /// Replaces one key of an account. Requests signed with the old one are refused from now on.
     pub async fn rotate(&self, name: &str, slot: KeySlot) -> Result<Account> {
         let mut accounts = self.accounts.lock().await;
         refuse_given(&accounts)?;
-        let Some((account, kept)) = accounts.get(name) else {
-            return Err(Failure::of(
-                FailureReason::AccountNotFound,
-                format!("there is no account {name}"),
-            )
-            .hint("`lazuli account list` lists those there are"));
-        };
+        let Some((account, kept)) = accounts.get(name) else { return Err(not_found(name)) };
         let expected = match kept {
             Kept::Catalog(version) => Expected::Version(*version),
             Kept::Published | Kept::Setting => Expected::Nothing,
@@ -209,6 +222,12 @@ fn refuse_published(accounts: &[(Account, Kept)]) -> Result<()> {
     ))
 }
 
+fn not_found(name: &str) -> Failure {
+    let message = format!("there is no account {name}");
+    Failure::of(FailureReason::AccountNotFound, message)
+        .hint("`lazuli account list` lists those there are")
+}
+
 fn refuse_given(accounts: &BTreeMap<String, (Account, Kept)>) -> Result<()> {
     if accounts.values().any(|(_, kept)| *kept == Kept::Setting) {
         return Err(Failure::of(
@@ -275,6 +294,21 @@ mod tests {
             assert!(accepts(registry, "mine", &new.key1));
             assert!(accepts(registry, "mine", &old.key2.clone().unwrap()));
         }
+    }
+
+    #[tokio::test]
+    async fn a_deleted_account_is_refused_at_once_and_the_published_one_stays() {
+        let catalog = catalog().await;
+        let registry = Registry::load(catalog.clone(), None, true).await.unwrap();
+        let made = registry.create("mine").await.unwrap();
+        registry.delete("mine").await.unwrap();
+        for registry in [&registry, &Registry::load(catalog, None, true).await.unwrap()] {
+            assert!(!accepts(registry, "mine", &made.key1));
+        }
+        assert_eq!(registry.delete("mine").await.unwrap_err().code(), "account-not-found");
+        assert_eq!(registry.delete(PUBLISHED_NAME).await.unwrap_err().code(), "accounts-given");
+        assert!(accepts(&registry, PUBLISHED_NAME, &Account::published().key1));
+        assert_ne!(registry.create("mine").await.unwrap().key1.reveal(), made.key1.reveal());
     }
 
     #[tokio::test]

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use lazuli_bus_shape::Bus;
 use lazuli_engine::Engine;
 use lazuli_history::Recorder;
+use lazuli_log::Logs;
 use lazuli_net::{Budget, Metrics};
 use lazuli_shapes::blob::Blobs;
 use lazuli_shardmap::catalog::Catalog;
 use lazuli_shardmap::manager::Manager;
+use lazuli_sql_control::Control;
 use lazuli_store::Result;
 
 use crate::audit::Audit;
@@ -36,12 +39,16 @@ pub(crate) struct Running {
     pub(crate) balancer: Arc<Balancer>,
     pub(crate) host: Arc<Host>,
     pub(crate) blobs: Blobs,
+    pub(crate) bus: Bus,
+    pub(crate) logs: Logs,
     pub(crate) blocks: BlockHome,
     pub(crate) removed: Arc<Removed>,
     pub(crate) nodes: Arc<Nodes>,
     pub(crate) accounts: Arc<Registry>,
     pub(crate) restores: Arc<Restores>,
     pub(crate) audit: Audit,
+    /// Sharded SQL databases.
+    pub(crate) sql: Arc<Control>,
     /// Asks the fronts in the name of accounts.
     pub(crate) owner: Owner,
     /// The memory of all request bodies and responses in flight.

@@ -3,39 +3,38 @@
 //! Start: folder and lock, catalog and shards, what a crash left half done, accounts, certificate, listeners, ready.
 //! Stop: listeners, requests in progress, background work, stores, lock.
 
-use std::io::ErrorKind;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lazuli_azure::auth::Accounts;
 use lazuli_azure::auth::bearer::Tokens;
 use lazuli_history::Recorder;
-use lazuli_http::client::OwnAddresses;
 use lazuli_http::{HttpFront, handler};
-use lazuli_net::{Budget, Listener, Metrics, Stopper, Tls, stopper};
+use lazuli_net::{Budget, Metrics, Stop, Stopper, stopper};
 use lazuli_portal::Portal;
+use lazuli_shardmap::catalog::Work;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::admin::{Admin, show_restore};
 use crate::audit::Audit;
 use crate::balance::Balancer;
+use crate::cache::OpenedCache;
 use crate::core::Core;
 use crate::endpoints::{AdminFile, Endpoint, NotStarted, ready_json, write_ready_file};
 use crate::failure::{Failure, Result};
 use crate::fleet::{Follower, Nodes};
 use crate::folder::Folder;
-use crate::fronts::{Mounted, Parts};
+use crate::fronts::Mounted;
+use crate::gates::{ADMIN, Gate, bind_fronts, tell_addresses};
 use crate::keeper::Keeper;
 use crate::owner::Owner;
 use crate::registry::Registry;
 use crate::restores::Restores;
 use crate::running::Running;
-use crate::settings::{FrontSettings, Listening, Port, Settings, TlsMode};
-use crate::{bus_config, floors, health, indexing, sampler, system, tls, token};
+use crate::secret::Secret;
+use crate::settings::Settings;
+use crate::{bus_config, capture, floors, health, indexing, sampler, system, tls, token};
 
-/// Connections of the admin API at the same time.
-const ADMIN_CONNECTIONS_MAX: usize = 64;
 /// How long an admin request may take: checking all keys is the longest one.
 const ADMIN_REQUEST_TIMEOUT: Duration = Duration::from_secs(3600);
 
@@ -48,6 +47,8 @@ pub struct Server {
     /// What runs beside the requests: it may be cut off at any moment.
     beside: Vec<JoinHandle<()>>,
     nodes: Arc<Nodes>,
+    /// The keys of the cache, if it is served.
+    cache: Option<OpenedCache>,
     core: Core,
     folder: Folder,
 }
@@ -58,21 +59,20 @@ impl Server {
         refuse_unchecked_tokens(&settings)?;
         let (folder, core) = open(&settings).await?;
         core.recover().await;
-        let loopback = settings.host.is_loopback();
-        let catalog = core.engine.manager().catalog().clone();
-        let given = settings.accounts.clone();
-        let accounts = Arc::new(Registry::load(catalog, given, loopback).await?);
-        let token = match &settings.admin_token {
-            Some(token) => token.clone(),
-            None => token::read_or_make(folder.path())?,
-        };
+        let accounts = Arc::new(accounts(&settings, &core).await?);
+        let token = admin_token(&settings, &folder)?;
         bus_config::configure(&settings, &core, &accounts.signing()).await?;
         let budget = Budget::new(settings.in_flight_bytes);
-        let served = bind_fronts(&settings, &folder, &core, &accounts.signing(), &budget).await?;
-        let (fronts, not_started) = served;
+        let certificate = tls::load(&settings, &folder)?;
+        let (pair, signing) = (certificate.as_ref(), accounts.signing());
+        let cache = OpenedCache::open(&settings, &core).await?;
+        let parts = (&core, cache.as_ref(), &signing);
+        let (fronts, not_started) = bind_fronts(&settings, pair, parts, &budget).await?;
         let admin = Gate::admin(&settings).await?;
-        tell_addresses(&settings, fronts.iter().map(|(gate, _)| gate), &admin);
-        let gates = || fronts.iter().map(|(gate, _)| gate).chain([&admin]);
+        let remote = Gate::remote_admin(&settings, pair, &admin).await?;
+        let admins = || [&admin].into_iter().chain(&remote);
+        tell_addresses(&settings, fronts.iter().map(|(gate, _)| gate), admins());
+        let gates = || fronts.iter().map(|(gate, _)| gate).chain(admins());
         let (history, balancer) = watchers(&settings, &core);
         let restores = restores(&settings, &core, &folder, &accounts);
         let endpoints: Vec<_> = gates().flat_map(Gate::endpoints).collect();
@@ -90,20 +90,17 @@ impl Server {
             balancer,
             host: core.host.clone(),
             blobs: core.blobs.clone(),
+            bus: core.bus.clone(),
+            logs: core.logs.clone(),
             blocks: core.blocks.clone(),
             removed: Arc::default(),
-            owner: Owner::new(
-                fronts
-                    .iter()
-                    .filter_map(|(gate, front)| Some((gate.name(), front.handler.clone()?)))
-                    .collect(),
-                accounts.signing(),
-            ),
+            owner: owner(&fronts, &accounts),
             accounts,
             audit,
             restores: Arc::new(restores),
+            sql: core.sql.clone(),
             budget,
-            fronts: fronts.iter().map(|(gate, _)| gate.metrics.clone()).collect(),
+            fronts: metrics(&fronts),
             admin: admin.metrics.clone(),
             portal: Arc::new(Metrics::new("portal")),
         });
@@ -115,14 +112,13 @@ impl Server {
         for (gate, front) in fronts {
             serving.spawn(gate.listener.serve(front.protocol, stop.clone()));
         }
-        let budget = running.budget.clone();
-        let api = Arc::new(Admin::new(running, token));
-        let portal = Portal::new(api.clone(), admin.address.port(), Portal::REFRESH, stop.clone());
-        let routes = handler(move |request| api.clone().route(portal.clone(), request));
-        let front = HttpFront::new(admin_limits(&settings), budget, admin.metrics.clone(), routes);
+        let front = admin_front(&settings, running, token, &admin, &stop);
+        if let Some(remote) = remote {
+            serving.spawn(remote.listener.serve(front.clone(), stop.clone()));
+        }
         serving.spawn(admin.listener.serve(front, stop));
         announce(&settings, &folder, &endpoints, &not_started)?;
-        Ok(Self { endpoints, not_started, stopper, serving, beside, nodes, core, folder })
+        Ok(Self { endpoints, not_started, stopper, serving, beside, nodes, cache, core, folder })
     }
 
     pub fn endpoints(&self) -> &[Endpoint] {
@@ -139,6 +135,9 @@ impl Server {
         self.nodes.stop();
         self.stopper.stop();
         while self.serving.join_next().await.is_some() {}
+        if let Some(cache) = &self.cache {
+            cache.close().await;
+        }
         AdminFile::remove(self.folder.path());
         // What was about to be removed is removed after the next start.
         for task in self.beside {
@@ -150,6 +149,19 @@ impl Server {
         }
         self.core.close().await;
     }
+}
+
+/// What asks the fronts that speak HTTP from within the process.
+fn owner(fronts: &[(Gate, Mounted)], accounts: &Registry) -> Owner {
+    let handler = |(gate, front): &(Gate, Mounted)| Some((gate.name(), front.handler.clone()?));
+    Owner::new(fronts.iter().filter_map(handler).collect(), accounts.signing())
+}
+
+/// What is counted for each front: listeners of one front share it.
+fn metrics(fronts: &[(Gate, Mounted)]) -> Vec<Arc<Metrics>> {
+    let mut all: Vec<_> = fronts.iter().map(|(gate, _)| gate.metrics.clone()).collect();
+    all.dedup_by(|one, other| Arc::ptr_eq(one, other));
+    all
 }
 
 /// Opens what everything is kept in: a data folder, or the databases of a fleet.
@@ -165,6 +177,12 @@ async fn open(settings: &Settings) -> Result<(Folder, Core)> {
             Ok((folder, Core::join(fleet, settings).await?))
         }
     }
+}
+
+async fn accounts(settings: &Settings, core: &Core) -> Result<Registry> {
+    let catalog = core.engine.manager().catalog().clone();
+    let given = settings.accounts.clone();
+    Registry::load(catalog, given, settings.host.is_loopback()).await
 }
 
 fn restores(
@@ -200,20 +218,45 @@ fn watchers(settings: &Settings, core: &Core) -> (Arc<Recorder>, Arc<Balancer>) 
     (history, Arc::new(balancer))
 }
 
+fn admin_token(settings: &Settings, folder: &Folder) -> Result<Secret> {
+    let given = settings.admin_token.clone();
+    given.map_or_else(|| token::read_or_make(folder.path()), Ok)
+}
+
+/// What answers requests to the admin API and the portal.
+fn admin_front(
+    settings: &Settings,
+    running: Arc<Running>,
+    token: Secret,
+    gate: &Gate,
+    stop: &Stop,
+) -> Arc<HttpFront> {
+    let budget = running.budget.clone();
+    let api = Arc::new(Admin::new(running, token));
+    let (port, names) = (gate.address.port(), portal_names(settings));
+    let portal = Portal::new(api.clone(), port, names, Portal::REFRESH, stop.clone());
+    let routes = handler(move |request| api.clone().route(portal.clone(), request));
+    HttpFront::new(admin_limits(settings), budget, gate.metrics.clone(), routes)
+}
+
 fn admin_limits(settings: &Settings) -> lazuli_http::Limits {
     let limits = settings.listening.http.clone();
     lazuli_http::Limits { request_timeout: ADMIN_REQUEST_TIMEOUT, ..limits }
 }
 
 /// Starts what runs beside the requests.
-fn start_beside(settings: &Settings, core: &Core, running: &Running) -> Vec<JoinHandle<()>> {
+fn start_beside(settings: &Settings, core: &Core, running: &Arc<Running>) -> Vec<JoinHandle<()>> {
     core.logs.start();
+    let engine = core.engine.clone();
+    let sql = core.sql.start(move || engine.may(Work::Moves));
     let (blobs, home) = (core.blobs.clone(), core.blocks.clone());
     let keeper = Keeper { blobs, home, removed: running.removed.clone() };
     let (host, accounts) = (core.host.clone(), running.accounts.clone());
     let follower = Follower { host, accounts, nodes: running.nodes.clone() };
     let mut beside =
         vec![keeper.start(settings.blob_collect_interval), health::watch(running.host.clone())];
+    beside.push(sql);
+    beside.push(capture::start(running.clone()));
     beside.extend(sampler::start(running.history.clone()));
     beside.extend(indexing::start(core.engine.clone(), settings.document_sizing));
     beside.extend(follower.start());
@@ -230,11 +273,13 @@ fn start_beside(settings: &Settings, core: &Core, running: &Running) -> Vec<Join
     beside
 }
 
-/// Tells the front that reads from other servers which addresses are its own server's.
-fn tell_addresses<'g>(settings: &Settings, fronts: impl Iterator<Item = &'g Gate>, admin: &Gate) {
-    let fronts = fronts.map(|gate| gate.address).collect();
-    // It is set nowhere else, and no request has come yet.
-    let _ = settings.blobs.sources.own.set(OwnAddresses { fronts, admin: admin.address });
+/// What browsers may call the portal, beside the names of loopback.
+fn portal_names(settings: &Settings) -> Vec<String> {
+    let address = settings.admin_remote.map(|address| match address.ip() {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
+    });
+    settings.admin_names.iter().cloned().chain(address).collect()
 }
 
 /// Refuses to accept bearer tokens where other machines can reach the server: the signature of a token is not checked, so
@@ -263,117 +308,4 @@ fn announce(
     let token_file = std::path::absolute(token::path(folder.path())).ok();
     let kept = token_file.filter(|_| settings.admin_token.is_none());
     write_ready_file(path, &ready_json(endpoints, not_started, kept.as_deref()))
-}
-
-const ADMIN: &str = "admin";
-
-/// Fronts that are bound, and those that were left out.
-type Bound = (Vec<(Gate, Mounted)>, Vec<NotStarted>);
-
-/// Binds the ports of all fronts. A front whose default port is taken is left out, unless none would be left.
-async fn bind_fronts(
-    settings: &Settings,
-    folder: &Folder,
-    core: &Core,
-    accounts: &Arc<Accounts>,
-    budget: &Arc<Budget>,
-) -> Result<Bound> {
-    let certificate = tls::load(settings, folder)?;
-    let pem = certificate.as_ref().map(|certificate| certificate.pem.as_str());
-    let tls = certificate.as_ref().map(|certificate| certificate.tls.clone());
-    let (mut fronts, mut not_started, mut first) = (Vec::new(), Vec::new(), None);
-    for own in &settings.fronts {
-        let Some(bound) = Gate::front(own, settings.host, tls.clone()).await else { continue };
-        let gate = match bound {
-            Ok(gate) => gate,
-            Err((failure, ErrorKind::AddrInUse)) if matches!(own.port, Port::Default(_)) => {
-                let (name, reason) = (own.front.name, failure.to_string());
-                tracing::warn!(front = name, reason, "a front is not started");
-                not_started.push(NotStarted { name, reason });
-                first.get_or_insert(failure);
-                continue;
-            }
-            Err((failure, _)) => return Err(failure),
-        };
-        let accounts = match &own.accounts {
-            Some(names) => Arc::new(accounts.only(names.clone())),
-            None => accounts.clone(),
-        };
-        let metrics = &gate.metrics;
-        let certificate = pem;
-        let parts = Parts { settings, own, core, accounts, budget, metrics, certificate };
-        let mounted = (own.front.mount)(&parts);
-        fronts.push((gate, mounted));
-    }
-    match first {
-        Some(failure) if fronts.is_empty() => Err(failure),
-        _ => Ok((fronts, not_started)),
-    }
-}
-
-/// A listener that is bound and not yet served.
-struct Gate {
-    listener: Listener,
-    address: SocketAddr,
-    metrics: Arc<Metrics>,
-    mode: TlsMode,
-}
-
-impl Gate {
-    /// None if the front is off.
-    async fn front(
-        own: &FrontSettings,
-        host: IpAddr,
-        tls: Option<Tls>,
-    ) -> Option<std::result::Result<Self, (Failure, ErrorKind)>> {
-        let (Port::Default(port) | Port::Asked(port)) = own.port else { return None };
-        let tls = match own.listening.tls {
-            TlsMode::Off => None,
-            TlsMode::Beside => tls.map(Tls::beside_plain),
-            TlsMode::Only => tls,
-        };
-        let address = SocketAddr::new(host, port);
-        Some(Self::bind(own.front.name, address, &own.listening, tls).await)
-    }
-
-    /// Always on loopback, always plain: the token never leaves the machine.
-    async fn admin(settings: &Settings) -> Result<Self> {
-        let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), settings.admin_port);
-        let mut listening = settings.listening.clone();
-        listening.tls = TlsMode::Off;
-        listening.net.connections_max = ADMIN_CONNECTIONS_MAX;
-        listening.net.allowed.clear();
-        Self::bind(ADMIN, address, &listening, None).await.map_err(|(failure, _)| failure)
-    }
-
-    async fn bind(
-        name: &'static str,
-        address: SocketAddr,
-        listening: &Listening,
-        tls: Option<Tls>,
-    ) -> std::result::Result<Self, (Failure, ErrorKind)> {
-        let metrics = Arc::new(Metrics::new(name));
-        let bound = Listener::bind(address, tls, listening.net.clone(), metrics.clone()).await;
-        let listener = bound.map_err(|error| {
-            let message = format!("cannot listen on {address} for {name}: {error}");
-            let failure = Failure::new("cannot-listen", message)
-                .hint("another process may use the port; 0 takes any free one");
-            (failure, error.kind())
-        })?;
-        let address = listener.address();
-        Ok(Self { listener, address, metrics, mode: listening.tls })
-    }
-
-    fn name(&self) -> &'static str {
-        self.metrics.name()
-    }
-
-    fn endpoints(&self) -> Vec<Endpoint> {
-        let one = |secure| Endpoint { name: self.name(), secure, address: self.address };
-        match self.mode {
-            TlsMode::Off => vec![one(false)],
-            TlsMode::Beside => vec![one(false), one(true)],
-            TlsMode::Only => vec![one(true)],
-        }
-    }
 }

@@ -23,6 +23,7 @@ const SUFFIX_DEFAULT: &str = "core.windows.net";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     Blobs,
+    Queues,
     Tables,
     Documents,
 }
@@ -32,6 +33,7 @@ impl Protocol {
     pub fn endpoint(self) -> &'static str {
         match self {
             Self::Blobs => "blobs",
+            Self::Queues => "queues",
             Self::Tables => "tables",
             Self::Documents => "documents",
         }
@@ -41,6 +43,7 @@ impl Protocol {
     fn field(self) -> &'static str {
         match self {
             Self::Blobs => "BlobEndpoint",
+            Self::Queues => "QueueEndpoint",
             Self::Tables => "TableEndpoint",
             Self::Documents => "AccountEndpoint",
         }
@@ -50,6 +53,7 @@ impl Protocol {
     fn label(self) -> &'static str {
         match self {
             Self::Blobs => "blob",
+            Self::Queues => "queue",
             Self::Tables => "table",
             Self::Documents => "documents",
         }
@@ -59,6 +63,7 @@ impl Protocol {
     fn development(self) -> &'static str {
         match self {
             Self::Blobs => "http://127.0.0.1:10000/devstoreaccount1",
+            Self::Queues => "http://127.0.0.1:10001/devstoreaccount1",
             Self::Tables => "http://127.0.0.1:10002/devstoreaccount1",
             Self::Documents => "http://127.0.0.1:8081",
         }

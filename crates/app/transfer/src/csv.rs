@@ -32,9 +32,15 @@ enum At {
     Mark,
 }
 
-/// The next row; none at the end. Only an input that cannot be read, or a row without end, is an error.
+/// The next row, whose fields have commas between them; none at the end. Only an input that cannot be read, or a row without
+/// end, is an error.
 pub(crate) fn read_row(input: &mut impl BufRead) -> io::Result<Option<Row>> {
-    let mut row = Reading::default();
+    read_row_by(input, b',')
+}
+
+/// The same with another delimiter.
+pub(crate) fn read_row_by(input: &mut impl BufRead, delimiter: u8) -> io::Result<Option<Row>> {
+    let mut row = Reading::new(delimiter);
     loop {
         let buffer = input.fill_buf()?;
         if buffer.is_empty() {
@@ -62,6 +68,7 @@ pub(crate) fn read_row(input: &mut impl BufRead) -> io::Result<Option<Row>> {
 
 /// A row that is being read.
 struct Reading {
+    delimiter: u8,
     at: At,
     text: Vec<u8>,
     quoted: bool,
@@ -71,14 +78,12 @@ struct Reading {
     lines: u64,
 }
 
-impl Default for Reading {
-    fn default() -> Self {
-        let (text, fields) = (Vec::new(), Vec::new());
-        Self { at: At::Begin, text, quoted: false, fields, fault: None, bytes: 0, lines: 0 }
-    }
-}
-
 impl Reading {
+    fn new(delimiter: u8) -> Self {
+        let (at, text, fields) = (At::Begin, Vec::new(), Vec::new());
+        Self { delimiter, at, text, quoted: false, fields, fault: None, bytes: 0, lines: 0 }
+    }
+
     /// Takes one byte and says whether it ended the row.
     fn take(&mut self, byte: u8) -> bool {
         self.bytes += 1;
@@ -91,7 +96,7 @@ impl Reading {
                 self.at = At::Quoted;
             }
             (_, b'\n') => return true,
-            (_, b',') => self.end_field(),
+            (_, byte) if byte == self.delimiter => self.end_field(),
             (At::Begin, b'"') => {
                 self.quoted = true;
                 self.at = At::Quoted;
@@ -184,6 +189,12 @@ mod tests {
         assert_eq!(texts(&read[2]), [""]);
         assert_eq!(texts(&read[3]), ["last"]);
         assert_eq!(read.len(), 4);
+    }
+
+    #[test]
+    fn any_byte_can_be_the_delimiter() {
+        let row = read_row_by(&mut &b"a,b;\"c;d\";\n"[..], b';').unwrap().unwrap();
+        assert_eq!(texts(&row), ["a,b", "c;d", ""]);
     }
 
     #[test]

@@ -17,8 +17,8 @@ use crate::account::{Account, Credential, Protocol};
 
 /// The version of the Table service that the official SDKs ask for.
 const TABLES_VERSION: &str = "2019-02-02";
-/// A version of the Blob service that all its emulators know.
-const BLOBS_VERSION: &str = "2021-12-02";
+/// A version of the Blob and Queue services that all their emulators know.
+const STORAGE_VERSION: &str = "2021-12-02";
 /// The version of the document service that the official SDKs ask for.
 const DOCUMENTS_VERSION: &str = "2020-07-15";
 
@@ -140,7 +140,8 @@ pub struct Session {
 
 impl Session {
     pub fn new(account: Arc<Account>) -> Result<Self> {
-        let trust = if account.secure { Some(trust(&account)?) } else { None };
+        let trust =
+            if account.secure { Some(trusted(account.certificate.as_deref())?) } else { None };
         let options = Options { answer_wait: ANSWER_WAIT, trust, ..Options::default() };
         Ok(Self { account, options, connection: None })
     }
@@ -231,13 +232,13 @@ fn may_pass(error: &io::Error) -> bool {
     !matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput)
 }
 
-/// The certificates that connections to an account trust: those of the system, and its own.
-fn trust(account: &Account) -> Result<Trust> {
+/// The certificates that a connection trusts: those of the system, and one of the server's own.
+pub fn trusted(own: Option<&Path>) -> Result<Trust> {
     let named = std::env::var_os(BUNDLE_VARIABLE).map(PathBuf::from);
     let bundles = BUNDLES.iter().map(|path| Path::new(path).to_owned());
     let system = named.or_else(|| bundles.into_iter().find(|path| path.is_file()));
     let mut texts = Vec::new();
-    for file in system.iter().chain(&account.certificate) {
+    for file in system.as_deref().into_iter().chain(own) {
         texts.push(std::fs::read(file).map_err(|error| {
             Failure::failed(format!("cannot read certificates of {}: {error}", file.display()))
         })?);
@@ -255,7 +256,7 @@ fn head(account: &Account, call: Call<'_>, date: &str) -> io::Result<Vec<u8>> {
         Credential::Key(key) => {
             let dialect = match account.protocol {
                 Protocol::Tables => Some(Dialect::Tables),
-                Protocol::Blobs => Some(Dialect::Storage),
+                Protocol::Blobs | Protocol::Queues => Some(Dialect::Storage),
                 Protocol::Documents => None,
             };
             match dialect {
@@ -289,7 +290,9 @@ fn request(account: &Account, call: Call<'_>, date: &str) -> io::Result<Request>
                 content_type = "application/json";
             }
         }
-        Protocol::Blobs => add(&mut headers, "x-ms-version", BLOBS_VERSION)?,
+        Protocol::Blobs | Protocol::Queues => {
+            add(&mut headers, "x-ms-version", STORAGE_VERSION)?;
+        }
         Protocol::Documents => {
             add(&mut headers, "x-ms-version", DOCUMENTS_VERSION)?;
             add(&mut headers, "accept", "application/json")?;
@@ -420,7 +423,7 @@ mod tests {
         let blobs = sent(&account(Protocol::Blobs, key()), call);
         let signed = format!(
             "PUT\n\n\n3\nM\ntext/plain\n\n\n\n\n\n\nx-ms-blob-type:BlockBlob\nx-ms-date:{DATE}\n\
-             x-ms-version:{BLOBS_VERSION}\n/dev/dev/c/a%20b\nblockid:QQ==\ncomp:block"
+             x-ms-version:{STORAGE_VERSION}\n/dev/dev/c/a%20b\nblockid:QQ==\ncomp:block"
         );
         assert!(blobs.contains(&format!("SharedKey dev:{}\r\n", sign(&signed))), "{blobs}");
     }

@@ -56,6 +56,6 @@ fn wrong(message: &str) -> ExitCode {
 }
 
 async fn fleet_report() -> lazuli_store::Result<Report> {
-    let report = fleet::run(fleet::Size::FULL).await?;
+    let report = Box::pin(fleet::run(fleet::Size::FULL)).await?;
     report.ok_or_else(|| lazuli_store::Error::invalid("bench", "PostgreSQL is not installed"))
 }

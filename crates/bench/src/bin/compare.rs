@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use lazuli_bench::compare::{Front, Options, Result, blobs, documents, queues, tables};
+use lazuli_bench::compare::{Front, Options, Result, blobs, bus, documents, queues, tables};
 use lazuli_bench::conclude;
 
 const ENTITIES: u64 = 1_000_000;
@@ -13,6 +13,8 @@ const SECONDS: u64 = 4;
 fn main() -> ExitCode {
     let measured = options().and_then(|options| match options.front {
         Front::Blobs => blobs::run(&options),
+        Front::Bus => bus::run(&options),
+        Front::Hub => bus::run_hub(&options),
         Front::Documents => documents::run(&options),
         Front::Queues => queues::run(&options),
         Front::Tables => tables::run(&options),
@@ -33,6 +35,8 @@ fn options() -> Result<Options> {
     };
     let front = match value("--front").as_deref() {
         Some("blobs") => Front::Blobs,
+        Some("bus") => Front::Bus,
+        Some("hub") => Front::Hub,
         Some("documents") => Front::Documents,
         Some("queues") => Front::Queues,
         Some("tables") => Front::Tables,

@@ -2,9 +2,11 @@
 //! same load generator, in turns. Run by `cargo xtask bench-compare FRONT`.
 //!
 //! `server` starts, watches and ends the two; `start` times that; `connection` is one HTTP connection; `load` keeps many
-//! of them busy; `report` is the table with its bounds. `blobs`, `documents`, `queues` and `tables` say what is sent.
+//! of them busy; `report` is the table with its bounds. `blobs`, `documents`, `queues` and `tables` say what is sent. `bus`
+//! has peers and a load of its own: it speaks no HTTP.
 
 pub mod blobs;
+pub mod bus;
 mod connection;
 pub mod documents;
 mod load;
@@ -24,7 +26,10 @@ pub type Result<T = ()> = std::result::Result<T, String>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Front {
     Blobs,
+    Bus,
     Documents,
+    /// Hubs, which are served by the same port as the bus.
+    Hub,
     Queues,
     Tables,
 }
@@ -35,7 +40,7 @@ pub struct Options {
     pub front: Front,
     /// Our program.
     pub binary: PathBuf,
-    /// The emulator's script, for `node`, or the folder of its package for that of documents.
+    /// The emulator's script, for `node`, or the folder of its package for that of documents; the program of other peers.
     pub peer: PathBuf,
     /// Where both keep their data: on the disk that counts.
     pub folder: PathBuf,

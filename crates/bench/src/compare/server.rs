@@ -69,13 +69,7 @@ impl Server {
 
     /// The processor time that it has used so far.
     pub(super) fn cpu(&self) -> Duration {
-        let folder = format!("/proc/{}/task", self.child.id());
-        let Ok(threads) = std::fs::read_dir(folder) else { return Duration::ZERO };
-        let time = |thread: std::fs::DirEntry| {
-            let times = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
-            times.split(' ').next()?.parse().ok().map(Duration::from_nanos)
-        };
-        threads.filter_map(|thread| time(thread.ok()?)).sum()
+        cpu_of(self.child.id())
     }
 
     /// Its resident memory, in bytes.
@@ -100,6 +94,17 @@ impl Server {
             }
         }
     }
+}
+
+/// The processor time that a process has used so far.
+pub(super) fn cpu_of(process: u32) -> Duration {
+    let folder = format!("/proc/{process}/task");
+    let Ok(threads) = std::fs::read_dir(folder) else { return Duration::ZERO };
+    let time = |thread: std::fs::DirEntry| {
+        let times = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        times.split(' ').next()?.parse().ok().map(Duration::from_nanos)
+    };
+    threads.filter_map(|thread| time(thread.ok()?)).sum()
 }
 
 impl Drop for Server {
@@ -145,16 +150,18 @@ fn command(kind: Kind, options: &Options, folder: &Path, address: SocketAddr) ->
         ("--document-port", Front::Documents),
         ("--queue-port", Front::Queues),
         ("--table-port", Front::Tables),
+        ("--bus-port", Front::Bus),
     ] {
-        command.args([name, if front == options.front { &port } else { "0" }]);
+        let is_it = front == options.front || (front == Front::Bus && options.front == Front::Hub);
+        command.args([name, if is_it { &port } else { "0" }]);
     }
     // Request units are counted, but not limited: the emulator has none.
     command.args(["--document-throttling", "off"]);
-    command.args(["--bus-port", "0", "--admin-port", "0", "--durability", durability]);
+    command.args(["--kafka-port", "0", "--admin-port", "0", "--durability", durability]);
     Ok(command)
 }
 
-fn free_address() -> Result<SocketAddr> {
+pub(super) fn free_address() -> Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     listener.map_err(|error| error.to_string())
 }

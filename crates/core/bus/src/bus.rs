@@ -3,19 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lazuli_engine::{Engine, Error, MapReason, Result};
+use lazuli_engine::{BoxFuture, Engine, Error, MapReason, Result, join_all};
 
 use crate::address::Address;
 use crate::description::MessageCounts;
 use crate::endpoint::Endpoint;
-use crate::fragment::{Place, not_found};
+use crate::fragment::{Place, Woken, not_found};
 use crate::limits::{RECEIVE_MESSAGES_MAX, SEND_MESSAGES_MAX, SETTLEMENTS_MAX};
-use crate::message::{Delivery, LockToken, Message, NewMessage, Settlement, fragment_of};
+use crate::message::{Delivery, LockToken, Message, Settlement, fragment_of};
 use crate::peek::{self, DeleteMessages};
 use crate::receive::{ReceiveDeferred, ReceiveMode};
 use crate::receiver::{Receiver, Watcher};
 use crate::rows::{Line, Part};
-use crate::send::{Send, check_message};
 use crate::session::SessionLock;
 use crate::settle::{Cancel, Renew, Settle};
 use crate::shared::Shared;
@@ -28,18 +27,15 @@ pub struct Bus {
     pub(crate) shared: Arc<Shared>,
 }
 
+/// A fragment, places in a request, and what came of the settlements there.
+type Settled = (Place, Vec<usize>, Result<(Vec<Result<()>>, Woken)>);
+
 /// An error of a fragment that is not there any more is one of its entity.
 pub(crate) fn gone(error: Error) -> Error {
     match error.is(MapReason::MappingNotFound) {
         true => not_found(),
         false => error,
     }
-}
-
-/// Whether nothing was written because the partition is out of use.
-fn is_down(error: &Error) -> bool {
-    let down = [MapReason::PartitionOffline, MapReason::PartitionReadOnly, MapReason::ShardDown];
-    down.into_iter().any(|reason| error.is(reason))
 }
 
 impl Bus {
@@ -59,86 +55,6 @@ impl Bus {
         self.find(namespace, address).await
     }
 
-    /// Sends messages and answers their sequence numbers. Those of one fragment are sent in one transaction: where there is
-    /// one fragment, or all messages have one key, it is all or none. Scheduled ones answer the number to cancel them by.
-    pub async fn send(&self, to: &Endpoint, messages: Vec<NewMessage>) -> Result<Vec<u64>> {
-        to.check_sends()?;
-        if messages.len() > SEND_MESSAGES_MAX {
-            let message = format!("more than {SEND_MESSAGES_MAX} messages at once");
-            return Err(Error::too_large(BusReason::MessageTooLarge, message));
-        }
-        messages.iter().try_for_each(check_message)?;
-        let count = messages.len();
-        let mut keyed: BTreeMap<u16, Vec<(usize, NewMessage)>> = BTreeMap::new();
-        let mut free = Vec::new();
-        for (at, message) in messages.into_iter().enumerate() {
-            match self.fragment_for(to, &message) {
-                Some(fragment) => keyed.entry(fragment).or_default().push((at, message)),
-                None => free.push((at, message)),
-            }
-        }
-        let mut numbers = vec![0; count];
-        for (fragment, messages) in keyed {
-            self.send_to(to, fragment, messages, &mut numbers).await?;
-        }
-        if !free.is_empty() {
-            self.send_free(to, free, &mut numbers).await?;
-        }
-        Ok(numbers)
-    }
-
-    /// The fragment that a message must go to, if it must (M3).
-    fn fragment_for(&self, to: &Endpoint, message: &NewMessage) -> Option<u16> {
-        if to.fragments() == 1 {
-            return Some(0);
-        }
-        let key = message.session_id.as_ref().or(message.partition_key.as_ref());
-        let id = message.message_id.as_ref();
-        let id = id.filter(|_| to.description().requires_duplicate_detection);
-        key.or(id).map(|key| to.fragment_of(key))
-    }
-
-    async fn send_to(
-        &self,
-        to: &Endpoint,
-        fragment: u16,
-        messages: Vec<(usize, NewMessage)>,
-        numbers: &mut [u64],
-    ) -> Result<()> {
-        self.used(to);
-        let place = to.place(fragment)?;
-        let (at, messages): (Vec<_>, Vec<_>) = messages.into_iter().unzip();
-        let (shared, seed) = (self.shared.clone(), self.engine.env().random.next_u64());
-        let send = Send { shared, place: place.clone(), messages, seed };
-        let sent = self.engine.write(place.container, &place.route, send).await;
-        let (sent, woken) = sent.map_err(gone)?;
-        self.shared.fire(place.container, to.0.entity, woken);
-        for (at, number) in at.into_iter().zip(sent) {
-            numbers[at] = number;
-        }
-        Ok(())
-    }
-
-    /// Sends messages without a key to the fragment whose turn it is, or the next one that is in use.
-    async fn send_free(
-        &self,
-        to: &Endpoint,
-        messages: Vec<(usize, NewMessage)>,
-        numbers: &mut [u64],
-    ) -> Result<()> {
-        let fragments = u64::from(to.fragments());
-        let turn = self.shared.turn();
-        let mut refused = None;
-        for nth in 0..fragments {
-            let fragment = (turn.wrapping_add(nth) % fragments) as u16;
-            match self.send_to(to, fragment, messages.clone(), numbers).await {
-                Err(error) if is_down(&error) => refused = Some(error),
-                sent => return sent,
-            }
-        }
-        Err(refused.unwrap_or_else(not_found))
-    }
-
     /// Settles messages. The answers are in the order of the settlements; one that is refused does not hinder the others.
     pub async fn settle(
         &self,
@@ -149,6 +65,7 @@ impl Bus {
         check_count(settlements.len())?;
         let mut outcomes: Vec<Result<()>> = settlements.iter().map(|_| Ok(())).collect();
         let number = |settlement: &Settlement| settlement.token.sequence_number;
+        let mut parts: Vec<BoxFuture<'_, Settled>> = Vec::new();
         for (fragment, group) in by_fragment(settlements, number) {
             let (at, settlements): (Vec<_>, Vec<_>) = group.into_iter().unzip();
             if u32::from(fragment) >= from.fragments() {
@@ -163,8 +80,13 @@ impl Bus {
                 session: session.cloned(),
                 settlements,
             };
-            let settled = self.engine.write(place.container, &place.route, settle).await;
-            match settled.map_err(gone) {
+            parts.push(Box::pin(async move {
+                let settled = self.engine.write(place.container, &place.route, settle).await;
+                (place, at, settled.map_err(gone))
+            }));
+        }
+        for (place, at, settled) in join_all(parts).await {
+            match settled {
                 Ok((settled, woken)) => {
                     self.shared.fire(place.container, from.0.entity, woken);
                     at.into_iter().zip(settled).for_each(|(at, outcome)| outcomes[at] = outcome);

@@ -15,6 +15,7 @@ mod change;
 mod config;
 mod description;
 mod directory;
+mod dispatch;
 mod endpoint;
 mod entities;
 pub mod filter;

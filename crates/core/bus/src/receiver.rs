@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use lazuli_engine::Result;
+use lazuli_engine::{BoxFuture, Result, join_all};
 use tokio::sync::watch;
 
 use crate::bus::{Bus, gone};
 use crate::endpoint::Endpoint;
 use crate::limits::RECEIVE_MESSAGES_MAX;
 use crate::message::Delivery;
-use crate::receive::{Receive, ReceiveMode};
+use crate::receive::{Receive, ReceiveMode, Received};
 use crate::rows::LineState;
 use crate::session::SessionLock;
 use crate::shared::Watched;
@@ -134,6 +134,33 @@ impl Watcher {
     }
 }
 
+/// A fragment, and what was found in it.
+type Look = (usize, Result<Received>);
+
+impl Watcher {
+    async fn look_into(&self, at: usize, receive: Receive) -> Look {
+        self.bus.used(&self.endpoint);
+        let (container, route) = (receive.place.container, receive.place.route.clone());
+        (at, self.bus.engine.write(container, &route, receive).await)
+    }
+
+    /// Notes what a fragment has said of itself, and answers its messages.
+    fn learn(&mut self, at: usize, received: Received) -> Vec<Delivery> {
+        let container = self.endpoint.0.container;
+        self.bus.shared.fire(container, self.endpoint.0.entity, received.woken);
+        let known = &mut self.fragments[at];
+        known.maybe |= received.has_more;
+        (known.next_ms, known.wakes) = (received.next_ms, received.wakes);
+        received.deliveries
+    }
+
+    /// A fragment that does not answer is asked again, but not in a loop without a pause.
+    fn put_off(&mut self, at: usize) {
+        let later = self.bus.engine.env().clock.now_ms().saturating_add(100);
+        self.fragments[at].next_ms = later;
+    }
+}
+
 /// A receiver of one endpoint, or of one session of it. It remembers which fragments were found empty.
 pub struct Receiver {
     watcher: Watcher,
@@ -193,13 +220,28 @@ impl Receiver {
         self.turn = self.turn.wrapping_add(1);
         let mut deliveries = Vec::new();
         let mut failed = None;
-        for at in candidates {
-            if deliveries.len() >= most {
-                break;
+        let mut candidates = candidates.as_slice();
+        while !candidates.is_empty() && deliveries.len() < most {
+            // Each of as many fragments as there is room for messages is asked for its share, all at the same time.
+            let rest = most - deliveries.len();
+            let (group, others) = candidates.split_at(rest.min(candidates.len()));
+            candidates = others;
+            let share = rest.div_ceil(group.len());
+            let mut looks: Vec<BoxFuture<'_, Look>> = Vec::new();
+            // Noted before: what comes while they run is looked at again.
+            group.iter().for_each(|at| self.watcher.fragments[*at].maybe = false);
+            for at in group {
+                looks.push(Box::pin(self.watcher.look_into(*at, self.receive(*at, share)?)));
             }
-            match self.take_from(at, most - deliveries.len()).await {
-                Ok(found) => deliveries.extend(found),
-                Err(error) => failed = failed.or(Some(error)),
+            let looks = join_all(looks).await;
+            for (at, look) in looks {
+                match look {
+                    Ok(received) => deliveries.extend(self.watcher.learn(at, received)),
+                    Err(error) => {
+                        self.watcher.put_off(at);
+                        failed = failed.or(Some(gone(error)));
+                    }
+                }
             }
         }
         match failed {
@@ -208,35 +250,17 @@ impl Receiver {
         }
     }
 
-    async fn take_from(&mut self, at: usize, most: usize) -> Result<Vec<Delivery>> {
-        let (bus, endpoint) = (self.watcher.bus.clone(), self.watcher.endpoint.clone());
-        bus.used(&endpoint);
-        let place = endpoint.place(at as u16)?;
-        let receive = Receive {
+    /// What is asked of a fragment.
+    fn receive(&self, at: usize, most: usize) -> Result<Receive> {
+        let Watcher { bus, endpoint, .. } = &self.watcher;
+        Ok(Receive {
             shared: bus.shared.clone(),
-            place: place.clone(),
+            place: endpoint.place(at as u16)?,
             line: endpoint.0.line,
             session: self.session.clone(),
             mode: self.mode,
             most,
-        };
-        // Noted before: what comes while it runs is looked at again.
-        self.watcher.fragments[at].maybe = false;
-        let received = bus.engine.write(place.container, &place.route, receive).await;
-        let received = match received {
-            Ok(received) => received,
-            Err(error) => {
-                // To be asked again, but not in a loop without a pause.
-                let later = bus.engine.env().clock.now_ms().saturating_add(100);
-                self.watcher.fragments[at].next_ms = later;
-                return Err(gone(error));
-            }
-        };
-        bus.shared.fire(place.container, endpoint.0.entity, received.woken);
-        let known = &mut self.watcher.fragments[at];
-        known.maybe |= received.has_more;
-        (known.next_ms, known.wakes) = (received.next_ms, received.wakes);
-        Ok(received.deliveries)
+        })
     }
 
     /// The session lock after a renewal.

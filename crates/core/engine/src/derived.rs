@@ -85,11 +85,16 @@ pub(crate) fn row(entry: &[u8], key: &ItemKey) -> lazuli_store::Item {
     let mut bytes = layout::start(key.container(), Space::INDEX, entry.len() + rest.len());
     bytes.put_slice(entry);
     bytes.put_slice(rest);
+    (bytes.freeze(), lengths_of(key))
+}
+
+/// The value of every entry of an item.
+fn lengths_of(key: &ItemKey) -> Bytes {
     let length = |part: &[u8]| u16::try_from(part.len()).unwrap_or(u16::MAX);
     let mut value = BytesMut::with_capacity(4);
     value.put_u16(length(key.route()));
     value.put_u16(length(key.row()));
-    (bytes.freeze(), value.freeze())
+    value.freeze()
 }
 
 /// The entry and the item of a row of the space `INDEX`.
@@ -138,28 +143,49 @@ pub(crate) fn changes(
         None => Ok(Vec::new()),
     };
     let (old, new) = (entries(old)?, entries(new)?);
-    let mut writes = Vec::with_capacity(new.len());
+    let mut changed: Vec<(bool, &Bytes)> = Vec::with_capacity(new.len());
     // Both are sorted, so one look at each finds what they do not have in common.
-    let (mut old, mut new) = (old.into_iter().peekable(), new.into_iter().peekable());
+    let (mut was, mut is) = (old.iter().peekable(), new.iter().peekable());
     loop {
-        match (old.peek(), new.peek()) {
-            (None, None) => return Ok(writes),
-            (Some(was), Some(is)) if was == is => {
-                old.next();
-                new.next();
+        match (was.peek(), is.peek()) {
+            (None, None) => break,
+            (Some(one), Some(two)) if one == two => {
+                was.next();
+                is.next();
             }
-            (Some(was), is) if is.is_none_or(|is| was < is) => {
-                writes.push(Write::Delete(row(was, key).0));
-                old.next();
+            (Some(one), two) if two.is_none_or(|two| one < two) => {
+                changed.push((false, *one));
+                was.next();
             }
-            (_, Some(is)) => {
-                let (key, value) = row(is, key);
-                writes.push(Write::Put(key, value));
-                new.next();
+            (_, Some(two)) => {
+                changed.push((true, *two));
+                is.next();
             }
             (Some(_), None) => {}
         }
     }
+    Ok(rows_of(&changed, key))
+}
+
+/// The writes of entries that an item gets, or loses. An item has tens of them, so their keys share one piece of memory, and
+/// all have the same value.
+fn rows_of(changed: &[(bool, &Bytes)], key: &ItemKey) -> Vec<Write> {
+    let rest = &key.bytes()[PREFIX_BYTES..];
+    let length = |entry: &Bytes| PREFIX_BYTES + entry.len() + rest.len();
+    let all = changed.iter().map(|(_, entry)| length(entry)).sum();
+    let (start, value) = (layout::prefix(key.container(), Space::INDEX), lengths_of(key));
+    let mut keys = BytesMut::with_capacity(all);
+    for (_, entry) in changed {
+        keys.put_slice(&start);
+        keys.put_slice(entry);
+        keys.put_slice(rest);
+    }
+    let mut keys = keys.freeze();
+    let write = |(is_put, entry): &(bool, &Bytes)| {
+        let key = keys.split_to(length(entry));
+        if *is_put { Write::Put(key, value.clone()) } else { Write::Delete(key) }
+    };
+    changed.iter().map(write).collect()
 }
 
 /// What an item stands for beyond its own row, wherever it arrives.

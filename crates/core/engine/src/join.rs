@@ -7,7 +7,7 @@ use std::task::Poll;
 use lazuli_env::BoxFuture;
 
 /// The answers of all futures, in the order given.
-pub(crate) async fn join_all<T>(futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
+pub async fn join_all<T>(futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
     let mut waiting: Vec<_> = futures.into_iter().map(Some).collect();
     let mut answers: Vec<Option<T>> = waiting.iter().map(|_| None).collect();
     poll_fn(move |context| {

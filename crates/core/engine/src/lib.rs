@@ -71,7 +71,7 @@ pub use hot::{HOT_KEYS_MAX, HotKey};
 pub use hot_end::{End, HASHED_SLICES, HotEnd, INSERTS_LEAST, LATE_MAX};
 pub use item::{Item, ItemKey};
 pub use item_scan::ItemScan;
-pub use join::yield_now;
+pub use join::{join_all, yield_now};
 pub use latency::{LATENCY_BUCKETS, Latencies};
 pub use lsn::Lsn;
 pub use moving::{Finished, MoveOptions, MoveStats, MoveStatus, Outcome, Phase};

@@ -14,6 +14,7 @@ use lazuli_store::{Direction, Error, KeyRange, PageLimit, Reader, Result};
 use crate::item::{Item, ItemKey, keys_of};
 use crate::lsn::Lsn;
 use crate::partition::LivePartition;
+use crate::stats::{Counts, Size};
 use crate::tx::{ItemPage, page_of_items};
 
 /// An unchanging view of one partition. Keep it short.
@@ -47,6 +48,11 @@ impl View {
 
     pub fn container(&self) -> ContainerId {
         self.held.container
+    }
+
+    /// The shard that was read.
+    pub fn shard(&self) -> ShardId {
+        self.shard
     }
 
     /// The routes that this partition held.
@@ -111,6 +117,11 @@ impl View {
     /// The number of the last write of the partition that this view shows; zero if there was none.
     pub async fn last_lsn(&self) -> Result<Lsn> {
         Ok(crate::changes::horizon(&*self.reader, self.partition).await?.unwrap_or(Lsn::ZERO))
+    }
+
+    /// What the partition holds in this view, if it was counted.
+    pub async fn size(&self) -> Result<Option<Size>> {
+        Ok(Counts::read(&*self.reader, self.partition).await?.and_then(|counts| counts.size()))
     }
 
     /// This shard's copy of an entry of reference data.

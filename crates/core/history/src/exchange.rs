@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use lazuli_engine::{Id, Sample};
 
+use crate::heat::Heat;
 use crate::told::{decode, encode};
 
 /// Rows of this node that are not in the catalog for certain. A row keeps its number and its content however often it is
@@ -21,8 +22,8 @@ impl Outbox {
     }
 
     /// Adds the samples of a step. The oldest ones are dropped while the catalog is away.
-    pub(crate) fn add(&mut self, samples: &[Sample]) {
-        let Some(row) = encode(samples) else { return };
+    pub(crate) fn add(&mut self, samples: &[Sample], heat: &Heat) {
+        let Some(row) = encode(samples, heat) else { return };
         self.last += 1;
         self.unsure.push_back((self.last, row));
         while self.unsure.len() > self.rows_max {
@@ -40,16 +41,22 @@ impl Outbox {
     }
 }
 
-/// The last row that was read of each other node.
+/// The last row that was read of each other node, and what it knows of hot keys.
 #[derive(Default)]
 pub(crate) struct Inbox {
     seen: BTreeMap<Id, u64>,
+    heat: BTreeMap<Id, Heat>,
     has_looked: bool,
 }
 
 impl Inbox {
     pub(crate) fn seen(&self) -> &BTreeMap<Id, u64> {
         &self.seen
+    }
+
+    /// What each other node knows of hot keys.
+    pub(crate) fn heat(&self) -> Vec<Heat> {
+        self.heat.values().cloned().collect()
     }
 
     /// The samples of rows that were not read before. Those of the first call are left out: nobody knows how old they are.
@@ -64,8 +71,12 @@ impl Inbox {
             seen.insert(node, newest.unwrap_or(0).max(before));
             let new = rows.into_iter().filter(|(number, _)| *number > before && self.has_looked);
             // Rows of a version that this one does not know are left out.
-            samples.extend(new.filter_map(|(_, row)| decode(row).ok()).flatten());
+            for (row, heat) in new.filter_map(|(_, row)| decode(row).ok()) {
+                samples.extend(row);
+                self.heat.entry(node).or_default().update(heat);
+            }
         }
+        self.heat.retain(|node, _| seen.contains_key(node));
         self.seen = seen;
         self.has_looked = true;
         samples
@@ -99,24 +110,25 @@ mod tests {
     #[test]
     fn each_row_counts_once_however_often_it_is_written_and_read() {
         let (mut outbox, mut inbox) = (Outbox::new(3), Inbox::default());
-        outbox.add(&[sample(1)]);
+        outbox.add(&[sample(1)], &Heat::default());
         let first = outbox.rows();
         assert_eq!(writes(&inbox.take(vec![(NODE, first.clone())])), [0; 0], "of unknown age");
         // The first row was written, but nobody said so: it is written again, with the second one.
-        outbox.add(&[sample(2)]);
-        outbox.add(&[]);
+        outbox.add(&[sample(2)], &Heat::default());
+        outbox.add(&[], &Heat::default());
         let both = outbox.rows();
         assert_eq!(both[..1], first);
         assert_eq!(writes(&inbox.take(vec![(NODE, both.clone())])), [2]);
         assert_eq!(writes(&inbox.take(vec![(NODE, both)])), [0; 0]);
         assert_eq!(inbox.seen()[&NODE], 2);
         outbox.done(2);
-        outbox.add(&[sample(3)]);
+        outbox.add(&[sample(3)], &crate::heat::tests::heat());
         assert_eq!(writes(&inbox.take(vec![(NODE, outbox.rows())])), [3]);
+        assert_eq!(inbox.heat(), [crate::heat::tests::heat()]);
         assert_eq!(writes(&inbox.take(vec![(NODE, Vec::new())])), [0; 0]);
         assert_eq!(inbox.seen()[&NODE], 3, "a node without news is not forgotten");
         inbox.take(Vec::new());
-        assert!(inbox.seen().is_empty(), "one that is gone is");
+        assert!(inbox.seen().is_empty() && inbox.heat().is_empty(), "one that is gone is");
         let new = Id::from_bytes([2; 16]);
         assert_eq!(writes(&inbox.take(vec![(new, outbox.rows())])), [3], "all of a new node's");
     }
@@ -125,7 +137,7 @@ mod tests {
     fn the_newest_rows_are_kept_while_the_catalog_is_away_and_damaged_ones_left_out() {
         let (mut outbox, mut inbox) = (Outbox::new(3), Inbox::default());
         inbox.take(vec![(NODE, Vec::new())]);
-        (1..=5).for_each(|n| outbox.add(&[sample(n)]));
+        (1..=5).for_each(|n| outbox.add(&[sample(n)], &Heat::default()));
         let mut rows = outbox.rows();
         assert_eq!(rows.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [3, 4, 5]);
         rows[1].1 = Bytes::from_static(b"\xff");

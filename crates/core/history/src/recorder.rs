@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lazuli_engine::{Engine, Held, PartitionId, Size, TOLD_ROWS_MAX};
+use lazuli_engine::{Engine, Held, HotEnd, HotKey, Partition, PartitionId, Size, TOLD_ROWS_MAX};
 use lazuli_store::Result;
 
 use crate::exchange::{Inbox, Outbox};
+use crate::heat::{self, Heat};
 use crate::history::History;
 use crate::step::Step;
 
@@ -26,12 +27,18 @@ pub struct Recorder {
 struct Exchange {
     outbox: Mutex<Outbox>,
     inbox: tokio::sync::Mutex<Inbox>,
+    /// What each other node knows of hot keys.
+    heat: Mutex<Vec<Heat>>,
 }
 
 impl Exchange {
     fn outbox(&self) -> MutexGuard<'_, Outbox> {
         // What this lock guards is whole after every statement.
         self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn heat(&self) -> MutexGuard<'_, Vec<Heat>> {
+        self.heat.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -48,8 +55,27 @@ impl Recorder {
     /// One of several, which tell each other what they sample through the catalog of the engine.
     pub fn of_fleet(engine: Arc<Engine>, partitions_max: usize) -> Self {
         let outbox = Mutex::new(Outbox::new(TOLD_ROWS_MAX));
-        let exchange = Some(Exchange { outbox, inbox: tokio::sync::Mutex::default() });
+        let (inbox, heat) = (tokio::sync::Mutex::default(), Mutex::default());
+        let exchange = Some(Exchange { outbox, inbox, heat });
         Self { exchange, ..Self::new(engine, partitions_max) }
+    }
+
+    /// The hottest keys of a partition, on all nodes as far as they have told: what each is sure of is added up.
+    pub fn hot_keys(&self, partition: &Partition) -> Result<Vec<HotKey>> {
+        let own = self.engine.hot_keys(partition)?;
+        Ok(match &self.exchange {
+            Some(exchange) => heat::hottest(own, partition.id, &exchange.heat()),
+            None => own,
+        })
+    }
+
+    /// The containers whose inserts all land at one end of their keys, on any node as far as they have told.
+    pub fn hot_ends(&self) -> Vec<HotEnd> {
+        let (own, now) = (self.engine.hot_ends(), self.engine.env().clock.uptime());
+        match &self.exchange {
+            Some(exchange) => heat::all_ends(own, &exchange.heat(), now),
+            None => own,
+        }
     }
 
     pub fn is_of_fleet(&self) -> bool {
@@ -68,7 +94,8 @@ impl Recorder {
         let now_ms = self.now_ms();
         let samples = self.engine.sample();
         if let Some(exchange) = &self.exchange {
-            exchange.outbox().add(&samples);
+            let heat = Heat::of(&self.engine, &samples);
+            exchange.outbox().add(&samples, &heat);
         }
         let is_changed = {
             let mut history = self.history();
@@ -103,6 +130,7 @@ impl Recorder {
         let catalog = self.engine.manager().catalog();
         let told = catalog.told_since(self.engine.node(), inbox.seen()).await?;
         let mut samples = inbox.take(told);
+        *exchange.heat() = inbox.heat();
         for sample in &mut samples {
             // It may have been moved or split since. Where it is now is known here as well as there.
             sample.held = sample.held.filter(|held| self.is_on(sample.partition, *held));

@@ -1,9 +1,9 @@
-//! What a node of a fleet tells the others: the samples of one step as a row of bounded size.
+//! What a node of a fleet tells the others: the samples of one step as a row of bounded size, and what it knows of hot keys.
 //!
 //! The row: a format (1), a count (4), and for each partition its id (8), reads, writes and requests over budget (8 each), a
 //! flag and, if it is set, shard and container (4 each), a flag and, if it is set, items, bytes and bytes outside (8 each), and
 //! the latencies of reads and of writes: the sum in microseconds (8), a bit for each bucket that has a count (4), and these
-//! counts (4 each). Numbers are big-endian.
+//! counts (4 each). Behind the partitions comes what `heat` writes. Numbers are big-endian.
 
 use std::cmp::Reverse;
 
@@ -13,7 +13,9 @@ use lazuli_engine::{
 };
 use lazuli_store::{Error, Result};
 
-const FORMAT: u8 = 1;
+use crate::heat::Heat;
+
+const FORMAT: u8 = 2;
 /// The partitions that a node tells of in one step, those with the most requests.
 pub(crate) const PARTITIONS_TOLD_MAX: usize = 500;
 
@@ -24,7 +26,7 @@ fn requests(sample: &Sample) -> u64 {
 }
 
 /// The row of these samples; none if nothing was asked for.
-pub(crate) fn encode(samples: &[Sample]) -> Option<Bytes> {
+pub(crate) fn encode(samples: &[Sample], heat: &Heat) -> Option<Bytes> {
     let mut busy: Vec<&Sample> = samples.iter().filter(|one| requests(one) > 0).collect();
     busy.sort_by_key(|one| Reverse(requests(one)));
     busy.truncate(PARTITIONS_TOLD_MAX);
@@ -35,6 +37,7 @@ pub(crate) fn encode(samples: &[Sample]) -> Option<Bytes> {
     out.put_u8(FORMAT);
     out.put_u32(busy.len() as u32);
     busy.into_iter().for_each(|sample| write(&mut out, sample));
+    heat.write(&mut out);
     Some(out.freeze())
 }
 
@@ -63,11 +66,12 @@ fn write(out: &mut BytesMut, sample: &Sample) {
 }
 
 /// The samples of a row. One that is damaged, or of a format that this version does not know, is refused as a whole.
-pub(crate) fn decode(row: Bytes) -> Result<Vec<Sample>> {
+pub(crate) fn decode(row: Bytes) -> Result<(Vec<Sample>, Heat)> {
     let mut row = row;
     let damaged = || Error::corrupt("row-corrupt", "figures of a node cannot be read");
     let samples = read_all(&mut row).ok_or_else(damaged)?;
-    if row.is_empty() { Ok(samples) } else { Err(damaged()) }
+    let heat = Heat::read(&mut row).ok_or_else(damaged)?;
+    if row.is_empty() { Ok((samples, heat)) } else { Err(damaged()) }
 }
 
 fn read_all(row: &mut Bytes) -> Option<Vec<Sample>> {
@@ -135,6 +139,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::heat::tests::heat;
 
     fn sample(id: u64, reads: u64) -> Sample {
         let times = |us: u64| Latencies::of((0..reads).map(|n| Duration::from_micros(us << n)));
@@ -155,31 +160,32 @@ mod tests {
     #[test]
     fn samples_read_back_as_they_were_told_and_the_busiest_come_first() {
         let samples: Vec<_> = (0..10).map(|id| sample(id, 10 - id)).collect();
-        let mut read = decode(encode(&samples).unwrap()).unwrap();
+        let (mut read, told) = decode(encode(&samples, &heat()).unwrap()).unwrap();
+        assert_eq!(told, heat());
         read.sort_by_key(|one| one.partition);
         assert_eq!(read, samples);
         let many: Vec<_> = (0..2_000).map(|id| sample(id, 0)).collect();
-        let row = encode(&many).unwrap();
+        let row = encode(&many, &Heat::default()).unwrap();
         assert!(row.len() < PARTITIONS_TOLD_MAX * 256, "{} bytes", row.len());
-        let read = decode(row).unwrap();
+        let read = decode(row).unwrap().0;
         assert_eq!((read.len(), read[0].partition), (PARTITIONS_TOLD_MAX, PartitionId(1_999)));
     }
 
     #[test]
     fn nothing_is_told_where_nothing_was_asked_for() {
         let sized = Sample { writes: 0, throttled: 0, ..sample(3, 0) };
-        assert_eq!(encode(&[sized]), None);
-        assert_eq!(encode(&[]), None);
+        assert_eq!(encode(&[sized], &heat()), None);
+        assert_eq!(encode(&[], &heat()), None);
     }
 
     #[test]
     fn a_row_that_is_cut_or_lengthened_or_of_another_format_is_refused() {
-        let row = encode(&[sample(6, 4), sample(7, 2)]).unwrap();
+        let row = encode(&[sample(6, 4), sample(7, 2)], &heat()).unwrap();
         for length in 0..row.len() {
             assert!(decode(row.slice(..length)).is_err(), "{length} bytes of it");
         }
         assert!(decode([&row[..], b"x"].concat().into()).is_err());
-        assert!(decode([&[2], &row[1..]].concat().into()).is_err());
-        assert!(decode(Bytes::from_static(b"\x01\xff\xff\xff\xff")).is_err());
+        assert!(decode([&[1], &row[1..]].concat().into()).is_err());
+        assert!(decode(Bytes::from_static(b"\x02\xff\xff\xff\xff")).is_err());
     }
 }

@@ -8,7 +8,9 @@ use bytes::Bytes;
 use lazuli_engine::{Container, Error, ItemKey, KeyPart, Result, Space};
 
 use crate::LogReason;
-use crate::limits::{GROUPS_MAX, NAME_BYTES_MAX, PARTITIONS_MAX, RETENTION_DEFAULT};
+use crate::limits::{
+    CAPTURE_BYTES_MAX, GROUPS_MAX, NAME_BYTES_MAX, PARTITIONS_MAX, RETENTION_DEFAULT,
+};
 use crate::rows::damaged;
 
 /// The group that every hub has.
@@ -71,6 +73,15 @@ impl HubSettings {
         }
         if self.retention.is_some_and(|retention| retention.is_zero()) {
             return bad("records stay for longer than no time".to_owned());
+        }
+        if let Some(capture) = &self.capture {
+            let is_sized = (1..=CAPTURE_BYTES_MAX).contains(&capture.bytes);
+            if !is_sized || capture.seconds == 0 || capture.container.is_empty() {
+                return bad(format!(
+                    "files of events have 1 to {CAPTURE_BYTES_MAX} bytes, are ended after a second or \
+                     more, and go to a container that has a name"
+                ));
+            }
         }
         if self.groups.len() > GROUPS_MAX {
             return bad(format!("a hub has up to {GROUPS_MAX} consumer groups"));

@@ -7,6 +7,7 @@
 //! `docs/decisions/0185-logs.md` says why, `docs/formats/log.md` what the rows look like.
 
 mod append;
+mod claims;
 mod directory;
 mod growth;
 mod hash;
@@ -25,6 +26,7 @@ use std::time::Duration;
 use lazuli_engine::Engine;
 
 pub use append::Appended;
+pub use claims::{CLAIM_LIFE, CLAIM_RENEWAL, Claim, Claimed};
 pub use hash::{key_hash, partition_of_key};
 pub use hub::{Capture, Hub, HubSettings, check_group_name, check_hub_name};
 pub use offsets::{CommittedOffset, GroupOffset};
@@ -52,6 +54,8 @@ lazuli_engine::reasons! {
         OutOfSequence = "out-of-sequence",
         /// The batch came before, and too long ago to say where it went.
         DuplicateSequence = "duplicate-sequence",
+        /// Another process coordinates the group.
+        NotCoordinator = "not-coordinator",
     }
 }
 

@@ -10,6 +10,8 @@ pub const BATCH_RECORDS_MAX: u32 = 100_000;
 pub const PARTITIONS_MAX: u32 = 1_024;
 /// The most consumer groups that a hub names.
 pub const GROUPS_MAX: usize = 100;
+/// The largest file that events are captured in: it is made in memory.
+pub const CAPTURE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// The longest name of a hub or of a consumer group.
 pub const NAME_BYTES_MAX: usize = 249;
 /// The most that a consumer may note beside its offset.

@@ -14,6 +14,7 @@ use lazuli_engine::{
 };
 
 use crate::Logs;
+use crate::claims::check_holder;
 use crate::hub::check_group_name;
 use crate::limits::{GROUPS_LISTED_MAX, OFFSET_LIFE, OFFSET_NOTE_BYTES_MAX, OFFSETS_AT_ONCE_MAX};
 use crate::rows::damaged;
@@ -45,12 +46,17 @@ pub struct CommittedOffset {
 struct Commit {
     group: GroupPlace,
     offsets: Vec<GroupOffset>,
+    /// The process that coordinates the group, if several could.
+    holder: Option<u64>,
 }
 
 impl Transaction for Commit {
     type Output = ();
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<()> {
+        if let Some(holder) = self.holder {
+            check_holder(tx, &self.group, holder).await?;
+        }
         let expires_ms = tx.now_ms() + OFFSET_LIFE.as_millis() as u64;
         // The end of a day, so that most commits leave the expiry of the row as it is.
         let expires_ms = Some(expires_ms.next_multiple_of(DAY_MS));
@@ -87,13 +93,13 @@ impl Transaction for Forget {
 
 /// Where the offsets of a group are.
 #[derive(Clone)]
-struct GroupPlace {
-    container: ContainerId,
-    route: Bytes,
+pub(crate) struct GroupPlace {
+    pub(crate) container: ContainerId,
+    pub(crate) route: Bytes,
 }
 
 impl GroupPlace {
-    fn new(container: &Container, group: &str) -> Result<Self> {
+    pub(crate) fn new(container: &Container, group: &str) -> Result<Self> {
         let key = [KeyPart::Text(group.to_owned())];
         Ok(Self { container: container.id, route: container.kind.route(&container.key, &key)? })
     }
@@ -125,12 +131,14 @@ fn decode(mut row: Bytes) -> Result<CommittedOffset> {
 }
 
 impl Logs {
-    /// Notes how far a group has come, all of it or nothing.
+    /// Notes how far a group has come, all of it or nothing. With a holder it is refused with `NotCoordinator` where
+    /// another one has claimed the group.
     pub async fn commit_offsets(
         &self,
         namespace: &str,
         group: &str,
         offsets: Vec<GroupOffset>,
+        holder: Option<u64>,
     ) -> Result<()> {
         check_group_name(group)?;
         if offsets.len() > OFFSETS_AT_ONCE_MAX {
@@ -144,7 +152,7 @@ impl Logs {
         let container = self.groups(namespace).await?;
         let group = GroupPlace::new(&container, group)?;
         let route = group.route.clone();
-        self.engine.write(container.id, &route, Commit { group, offsets }).await
+        self.engine.write(container.id, &route, Commit { group, offsets, holder }).await
     }
 
     /// All that a group has committed, by hub and partition.
@@ -204,7 +212,7 @@ impl Logs {
         Ok(names.into_iter().collect())
     }
 
-    async fn groups_if_any(&self, namespace: &str) -> Result<Option<Arc<Container>>> {
+    pub(crate) async fn groups_if_any(&self, namespace: &str) -> Result<Option<Arc<Container>>> {
         match self.engine.open(&format!("{CONTAINERS}{namespace}"), SCHEMA).await {
             Err(error) if error.kind() == Kind::NotFound => Ok(None),
             opened => opened.map(Some),
@@ -212,7 +220,7 @@ impl Logs {
     }
 
     /// The container of the groups of a namespace, made at its first use.
-    async fn groups(&self, namespace: &str) -> Result<Arc<Container>> {
+    pub(crate) async fn groups(&self, namespace: &str) -> Result<Arc<Container>> {
         if let Some(container) = self.groups_if_any(namespace).await? {
             return Ok(container);
         }

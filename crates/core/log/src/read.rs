@@ -1,6 +1,7 @@
 //! Reading: batches from an offset on, and where an offset, a time or an end is. Reads use snapshots and never wait.
 
 use lazuli_engine::{Direction, Error, KeyRange, PREFIX_BYTES, PageLimit, Result, Space, View};
+use lazuli_shardmap::PartitionId;
 
 use crate::Logs;
 use crate::hub::{Hub, LogPlace};
@@ -71,6 +72,14 @@ impl Logs {
         let place = hub.log(partition)?;
         let view = self.engine.read(place.container, &place.route, 1).await?;
         place.state_in(&view).await
+    }
+
+    /// The partition of the map that keeps a log, by which its figures are known; none if the map is not known here.
+    pub async fn partition_id(&self, hub: &Hub, partition: u32) -> Result<Option<PartitionId>> {
+        let place = hub.log(partition)?;
+        let all = self.engine.router().partitions(place.container, &KeyRange::all()).await?;
+        let here = all.into_iter().find(|(routes, _)| routes.contains(&place.route));
+        Ok(here.map(|(_, placed)| placed.partition))
     }
 
     /// Batches from the one that holds `offset` on; from the first one that is still there if the offset is gone.

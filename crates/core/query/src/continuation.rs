@@ -30,6 +30,9 @@ pub enum Position {
     },
     /// The query sorts or groups: all items are pushed again, and rows up to this sort key are left out.
     Key(Vec<u8>),
+    /// The query adds up, and the page ended before all items were pushed: it goes on behind an item of the source, with what
+    /// was added up so far.
+    Sums { place: Vec<u8>, state: Vec<u8> },
 }
 
 impl Position {
@@ -42,6 +45,7 @@ impl Position {
             Self::Item { place: last, rows: None } => !last.is_empty() && place <= last.as_slice(),
             Self::Item { place: last, rows: Some(_) } => place < last.as_slice(),
             Self::Key(_) => false,
+            Self::Sums { place: last, .. } => place <= last.as_slice(),
         }
     }
 
@@ -66,6 +70,12 @@ impl Continuation {
             Position::Key(key) => {
                 out.push(1);
                 out.extend_from_slice(key);
+            }
+            Position::Sums { place, state } => {
+                out.push(2);
+                out.extend_from_slice(&(place.len() as u64).to_be_bytes());
+                out.extend_from_slice(place);
+                out.extend_from_slice(state);
             }
         }
         out
@@ -98,6 +108,11 @@ fn read(bytes: &[u8]) -> Option<Continuation> {
             Position::Item { place: place.to_vec(), rows }
         }
         (1, key) => Position::Key(key.to_vec()),
+        (2, rest) => {
+            let (length, rest) = number(rest)?;
+            let (place, state) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+            Position::Sums { place: place.to_vec(), state: state.to_vec() }
+        }
         _ => return None,
     };
     Some(Continuation { fingerprint, offset, limit, position })
@@ -131,6 +146,7 @@ mod tests {
             Position::Item { place: vec![1, 2, 3], rows: Some(4) },
             Position::Item { place: Vec::new(), rows: None },
             Position::Key(vec![0xff; 300]),
+            Position::Sums { place: vec![1; 9], state: vec![2; 30] },
         ];
         for position in positions {
             for limit in [None, Some(7)] {

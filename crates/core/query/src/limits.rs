@@ -42,3 +42,10 @@ pub const LIKE_STEPS_MAX: usize = 20_000_000;
 
 /// Bytes of a continuation.
 pub const CONTINUATION_BYTES_MAX: usize = 16 * 1024;
+
+/// Bytes of aggregates that a continuation carries from one page to the next. Continuations are headers of responses, and some
+/// clients take no more than 16 KiB of headers.
+pub const PAUSED_BYTES_MAX: usize = 4 * 1024;
+
+/// Groups of which a continuation carries the aggregates.
+pub const PAUSED_GROUPS_MAX: usize = 64;

@@ -21,6 +21,7 @@ mod replies;
 mod request;
 mod sender;
 mod settle;
+pub mod shown;
 mod transaction;
 mod websocket;
 
@@ -37,7 +38,7 @@ use lazuli_net::{Budget, Metrics, Protocol};
 use eventhubs::EventHubs;
 
 pub use access::Published;
-pub use admin::configure;
+pub use admin::{configure, configure_hubs};
 pub use limits::Limits;
 pub use message::MessageReader;
 

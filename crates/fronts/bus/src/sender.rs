@@ -76,38 +76,52 @@ async fn take(peer: &Peer, mut link: Incoming, endpoint: &Endpoint, via: bool) {
     }
 }
 
-/// Sends all in one call, so that they share a commit. If that is refused each is sent alone, so that one bad message costs
-/// the others nothing.
+/// Sends all in one call, so that they share a commit. What is refused together with others is sent alone, so that one bad
+/// message costs the others nothing; what may have been stored is not sent again.
 async fn send_all(peer: &Peer, endpoint: &Endpoint, mut waiting: Vec<(Delivery, Vec<NewMessage>)>) {
     if waiting.is_empty() {
         return;
     }
     let began = Instant::now();
     let is_alone = waiting.len() == 1;
+    let counts: Vec<usize> = waiting.iter().map(|(_, messages)| messages.len()).collect();
     let all = match is_alone {
-        true => waiting[0].1.clone(),
+        // It is not needed again.
+        true => std::mem::take(&mut waiting[0].1),
         false => waiting.iter().flat_map(|(_, messages)| messages.iter().cloned()).collect(),
     };
-    let metrics = &peer.front.metrics;
-    match peer.front.bus.send(endpoint, all).await.map_err(from_core) {
-        Ok(_) => {
-            metrics.observe("Send", Outcome::Ok, began.elapsed());
-            let settle = |(delivery, _): (Delivery, _)| delivery.settle(DeliveryState::Accepted);
-            waiting.drain(..).for_each(settle);
-        }
-        Err(fault) if is_alone => {
-            metrics.observe("Send", fault.outcome(), began.elapsed());
-            let refuse = |(delivery, _): (Delivery, _)| {
-                delivery.settle(DeliveryState::rejected(fault.clone().into()));
-            };
-            waiting.drain(..).for_each(refuse);
-        }
-        Err(_) => {
-            for one in waiting {
-                Box::pin(send_all(peer, endpoint, vec![one])).await;
-            }
+    let total = all.len();
+    let sent = peer.front.bus.send_each(endpoint, all).await;
+    let sent = sent.unwrap_or_else(|error| vec![Err(error); total]);
+    let mut answers = sent.into_iter();
+    let mut refused = Vec::new();
+    for ((delivery, messages), count) in waiting.into_iter().zip(counts) {
+        // All of them are taken before the first refusal is looked at.
+        let own: Vec<_> = answers.by_ref().take(count).collect();
+        let answer: lazuli_engine::Result<Vec<u64>> = own.into_iter().collect();
+        match answer {
+            Err(error) if !is_alone && !is_in_doubt(&error) => refused.push((delivery, messages)),
+            answer => settle(peer, delivery, answer.map(drop).map_err(from_core), began),
         }
     }
+    for one in refused {
+        Box::pin(send_all(peer, endpoint, vec![one])).await;
+    }
+}
+
+/// Whether a write may have been done although it failed.
+fn is_in_doubt(error: &lazuli_engine::Error) -> bool {
+    use lazuli_engine::Kind;
+    matches!(error.kind(), Kind::Unavailable { .. } | Kind::Internal | Kind::Corrupt)
+}
+
+fn settle(peer: &Peer, delivery: Delivery, answer: Result<()>, began: Instant) {
+    let outcome = answer.as_ref().map_or_else(Fault::outcome, |()| Outcome::Ok);
+    peer.front.metrics.observe("Send", outcome, began.elapsed());
+    delivery.settle(match answer {
+        Ok(()) => DeliveryState::Accepted,
+        Err(fault) => DeliveryState::rejected(fault.into()),
+    });
 }
 
 /// Adds a delivery to a transaction.

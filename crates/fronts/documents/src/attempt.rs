@@ -8,8 +8,8 @@ use lazuli_scripts::{
     Answer, Call as ScriptCall, Host, IndexAction, Link, Page, TriggerOperation, Write,
 };
 use lazuli_shapes::document::{
-    Action, Body, DocumentReason, Etag, Operation, Outcome, PartitionKey, Session, SessionItem,
-    etag,
+    Action, Body, DocumentReason, Etag, IndexDirective, Operation, Outcome, PartitionKey, Session,
+    SessionItem, etag,
 };
 use lazuli_value::{Object, Value};
 
@@ -128,6 +128,7 @@ impl<'a> Attempt<'a> {
             }
             (act, Some(body)) => {
                 let body = Body::from_value(body).map_err(from_core)?;
+                let body = body.indexed(self.call.headers.indexing);
                 self.write(*act, change.id.clone(), body, change.etag).await.map(Some)
             }
             (_, None) => Err(Fault::internal("a write without a body")),
@@ -202,19 +203,31 @@ impl<'a> Attempt<'a> {
             Link::Rid(rid) => rid,
         };
         if !self.ids.contains_key(&rid) {
-            self.items().await?;
+            self.items(|_| true).await?;
         }
         // What is not committed has its id in the place of a resource id.
         Ok(self.ids.get(&rid).cloned().unwrap_or(rid))
     }
 
-    /// All items of the partition key as the script sees them, by id.
-    async fn items(&mut self) -> Result<Vec<Value>> {
+    /// Items of the partition key as the script sees them, by id.
+    async fn items(&mut self, is_wanted: impl Fn(&SessionItem) -> bool) -> Result<Vec<Value>> {
         let items = self.session.items().await.map_err(|error| self.failed(error))?;
-        items.into_iter().map(|item| self.shown(item)).collect()
+        items.into_iter().filter(is_wanted).map(|item| self.shown(item)).collect()
     }
 
     async fn query(&mut self, text: &str, parameters: Parameters, page: &Page) -> Result<Answer> {
+        let definition = self.opened.collection.definition().clone();
+        let items = self.items(|item| definition.finds(item.directive())).await?;
+        self.page(text, parameters, page, &items)
+    }
+
+    fn page(
+        &self,
+        text: &str,
+        parameters: Parameters,
+        page: &Page,
+        items: &[Value],
+    ) -> Result<Answer> {
         let prepared = query::prepare_text(text, parameters, &[])?;
         let after = match &page.continuation {
             Some(text) => {
@@ -223,9 +236,8 @@ impl<'a> Attempt<'a> {
             }
             None => None,
         };
-        let items = self.items().await?;
         let rows = page.size as usize;
-        let found = query::page_of(&prepared, self.call.received_ms, rows, &items, after)?;
+        let found = query::page_of(&prepared, self.call.received_ms, rows, items, after)?;
         let items = found.rows.iter().map(|row| query::value(row)).collect::<Result<_>>()?;
         let continuation = found.continuation.map(|next| position_text(&next.encode()));
         Ok(Answer::Feed { items, continuation })
@@ -237,14 +249,16 @@ impl<'a> Attempt<'a> {
         id: Option<String>,
         write: Write,
     ) -> Result<Answer> {
-        if write.index == IndexAction::Exclude {
-            return Err(Fault::gap("Leaving an item out of the index"));
-        }
+        let directive = match write.index {
+            IndexAction::Default => IndexDirective::Policy,
+            IndexAction::Include => IndexDirective::Include,
+            IndexAction::Exclude => IndexDirective::Exclude,
+        };
         let mut body: Object = write.body;
         if write.generates_id && body.get("id").is_none() {
             body.insert("id", self.front.fresh_id().into());
         }
-        let body = Body::from_value(&Value::Object(body)).map_err(from_core)?;
+        let body = Body::from_value(&Value::Object(body)).map_err(from_core)?.indexed(directive);
         let id = id.unwrap_or_else(|| body.id().to_owned());
         let condition = etag_condition(write.etag.as_deref())?;
         self.write(act, id, body, condition).await.map(Answer::Item)
@@ -263,7 +277,8 @@ impl<'a> Attempt<'a> {
                 Ok(if is_known { Answer::NotModified } else { Answer::Item(found) })
             }
             ScriptCall::ReadFeed(page) => {
-                self.query("SELECT * FROM c", Parameters::new(), &page).await
+                let items = self.items(|_| true).await?;
+                self.page("SELECT * FROM c", Parameters::new(), &page, &items)
             }
             ScriptCall::Query { text, parameters, page } => {
                 self.query(&text, parameters.into_iter().collect(), &page).await

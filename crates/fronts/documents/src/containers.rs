@@ -5,7 +5,8 @@ use std::sync::Arc;
 use lazuli_engine::{Kind, Lsn, PartitionId, Size};
 use lazuli_http::{Response, StatusCode};
 use lazuli_shapes::document::{
-    Collection, DefinitionChange, NewCollection, PartitionKey, Range, Resource, ResourceKind,
+    Collection, DefinitionChange, IndexProgress, NewCollection, PartitionKey, Range, Resource,
+    ResourceKind,
 };
 use lazuli_value::{Object, Value};
 
@@ -180,6 +181,17 @@ pub(crate) async fn switch(front: &Front, call: &Call, name: &ContainerName) -> 
     Ok(response::charged(response::empty(StatusCode::NO_CONTENT), METADATA_WRITE))
 }
 
+/// Begins to build the index of a container anew. Reading the container tells how far it has come.
+pub(crate) async fn rebuild_index(
+    front: &Front,
+    call: &Call,
+    name: &ContainerName,
+) -> Result<Response> {
+    let opened = front.open(call, name).await?;
+    front.documents.rebuild_index(&opened.collection).await?;
+    Ok(response::charged(response::empty(StatusCode::ACCEPTED), METADATA_WRITE))
+}
+
 /// Adds what a client asks for with a container: its use of what it may use, and what each range has.
 pub(crate) async fn with_figures(
     front: &Front,
@@ -218,7 +230,20 @@ pub(crate) async fn with_figures(
     );
     let quota =
         "documentSize=10240;documentsSize=10485760;documentsCount=-1;collectionSize=10485760;";
-    Ok(response.with("x-ms-resource-quota", quota).with("x-ms-resource-usage", usage))
+    let built = front.documents.index_progress(&opened.collection).await?;
+    let all = sizes.iter().map(|(_, size)| size.items).sum();
+    Ok(response
+        .with("x-ms-resource-quota", quota)
+        .with("x-ms-resource-usage", usage)
+        .with("x-ms-documentdb-collection-index-transformation-progress", percent(built, all)))
+}
+
+/// How much of an index is built, in percent. What is being built is never told as done.
+fn percent(built: IndexProgress, all: u64) -> String {
+    match built.is_building {
+        true => (built.items.min(all) * 100 / all.max(1)).min(99).to_string(),
+        false => "100".to_owned(),
+    }
 }
 
 fn kilobytes(bytes: u64) -> i64 {

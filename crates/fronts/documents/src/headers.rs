@@ -3,9 +3,10 @@
 //! Headers that only tune the service's own machinery (preferred formats, client ids, capabilities, priorities) are not
 //! here: the response is the same without them.
 
-use lazuli_http::HeaderMap;
 use lazuli_http::date::parse_rfc1123;
 use lazuli_http::uri::percent_decode;
+use lazuli_http::{HeaderMap, HeaderValue};
+use lazuli_shapes::document::IndexDirective;
 use lazuli_value::Value;
 
 use crate::error::{Fault, Result};
@@ -42,7 +43,7 @@ pub(crate) struct Headers {
     pub(crate) throughput: Option<Throughput>,
     pub(crate) pre_triggers: Vec<String>,
     pub(crate) post_triggers: Vec<String>,
-    pub(crate) indexing: Option<Indexing>,
+    pub(crate) indexing: IndexDirective,
     /// Leaves the item out of the response of a write.
     pub(crate) is_minimal: bool,
     pub(crate) wants_quota: bool,
@@ -55,6 +56,8 @@ pub(crate) struct Headers {
     pub(crate) is_preview: bool,
     /// Ours: what to do on the way from one container to another.
     pub(crate) switch: Option<Switch>,
+    /// Ours: build the index of a container anew.
+    pub(crate) rebuilds_index: bool,
     /// What the client can do with a query plan.
     pub(crate) query_features: String,
 }
@@ -97,15 +100,9 @@ pub(crate) enum Switch {
     Exchange(String),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Indexing {
-    Include,
-    Exclude,
-}
-
 impl Headers {
     pub(crate) fn parse(headers: &HeaderMap) -> Result<Self> {
-        let from = Reader(headers);
+        let from = Reader::new(headers);
         let content_type = from.text("content-type").unwrap_or_default();
         Ok(Self {
             partition_key: from.may("x-ms-documentdb-partitionkey", parse_key)?,
@@ -132,7 +129,7 @@ impl Headers {
             throughput: from.throughput()?,
             pre_triggers: from.names("x-ms-documentdb-pre-trigger-include"),
             post_triggers: from.names("x-ms-documentdb-post-trigger-include"),
-            indexing: from.may("x-ms-indexing-directive", indexing)?,
+            indexing: from.may("x-ms-indexing-directive", indexing)?.unwrap_or_default(),
             is_minimal: from.text("prefer").is_some_and(|text| text.contains("return=minimal")),
             wants_quota: from.is("x-ms-documentdb-populatequotainfo")?,
             wants_statistics: from.is("x-ms-documentdb-populatepartitionstatistics")?,
@@ -143,6 +140,9 @@ impl Headers {
             token_seconds: from.may("x-ms-documentdb-expiry-seconds", token_seconds)?,
             is_preview: from.is("x-lazuli-preview")?,
             switch: from.may("x-lazuli-switch", switch)?,
+            rebuilds_index: from
+                .may("x-lazuli-index", |text| (text == "rebuild").then_some(()))?
+                .is_some(),
             query_features: from.owned("x-ms-cosmos-supported-query-features").unwrap_or_default(),
         })
     }
@@ -164,13 +164,21 @@ fn switch(text: &str) -> Option<Switch> {
     }
 }
 
-/// Reads single headers. An empty one is as good as none.
-struct Reader<'a>(&'a HeaderMap);
+/// Reads single headers. A request has few of them and dozens are asked for, so a list is quicker than the map: that would
+/// check and hash every name.
+struct Reader<'a>(Vec<(&'a str, &'a str)>);
 
 impl<'a> Reader<'a> {
+    /// An empty header is as good as none, and of several with one name the first counts.
+    fn new(headers: &'a HeaderMap) -> Self {
+        let text = |value: &'a HeaderValue| value.to_str().ok().map(str::trim);
+        let given = headers.iter().filter_map(|(name, value)| Some((name.as_str(), text(value)?)));
+        Self(given.collect())
+    }
+
     fn text(&self, name: &str) -> Option<&'a str> {
-        let text = self.0.get(name)?.to_str().ok()?.trim();
-        (!text.is_empty()).then_some(text)
+        let (_, text) = self.0.iter().find(|(given, _)| *given == name)?;
+        (!text.is_empty()).then_some(*text)
     }
 
     fn owned(&self, name: &str) -> Option<String> {
@@ -248,11 +256,11 @@ fn changes(text: &str) -> Option<Changes> {
     }
 }
 
-fn indexing(text: &str) -> Option<Indexing> {
+fn indexing(text: &str) -> Option<IndexDirective> {
     match text {
-        _ if text.eq_ignore_ascii_case("Include") => Some(Indexing::Include),
-        _ if text.eq_ignore_ascii_case("Default") => Some(Indexing::Include),
-        _ if text.eq_ignore_ascii_case("Exclude") => Some(Indexing::Exclude),
+        _ if text.eq_ignore_ascii_case("Include") => Some(IndexDirective::Include),
+        _ if text.eq_ignore_ascii_case("Default") => Some(IndexDirective::Policy),
+        _ if text.eq_ignore_ascii_case("Exclude") => Some(IndexDirective::Exclude),
         _ => None,
     }
 }

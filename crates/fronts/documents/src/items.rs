@@ -11,7 +11,6 @@ use crate::address::ContainerName;
 use crate::charge::{self, Units};
 use crate::containers::Opened;
 use crate::error::{Fault, Result, Status, substatus};
-use crate::headers::Indexing;
 use crate::patch::Patch;
 use crate::session::{self, Seen};
 use crate::{Call, Front, response, scripts};
@@ -132,9 +131,7 @@ async fn write(
     key: &PartitionKey,
     operation: Operation,
 ) -> Result<Response> {
-    if call.headers.indexing == Some(Indexing::Exclude) {
-        return Err(Fault::gap("Leaving an item out of the index"));
-    }
+    let operation = operation.indexed(call.headers.indexing);
     let budget = front.admit_key(call, opened, key).await?;
     let has_triggers =
         !(call.headers.pre_triggers.is_empty() && call.headers.post_triggers.is_empty());

@@ -154,6 +154,9 @@ impl Api for Front {
             Operation::SwitchContainer(container) => {
                 containers::switch(self, call, &container).await
             }
+            Operation::RebuildIndex(container) => {
+                containers::rebuild_index(self, call, &container).await
+            }
             Operation::ListItems(container) => feed::list(self, call, &container).await,
             Operation::ReadItem { container, id } => items::read(self, call, &container, &id).await,
             Operation::DeleteItem { container, id } => {

@@ -20,6 +20,8 @@ pub(crate) enum Operation {
     ReadRanges(ContainerName),
     /// An operation of ours: the service has none that puts one container in the place of another.
     SwitchContainer(ContainerName),
+    /// Another one: the service mends indexes by itself.
+    RebuildIndex(ContainerName),
     ExecuteProcedure {
         container: ContainerName,
         id: String,
@@ -172,6 +174,12 @@ impl Operation {
             ) if headers.switch.is_some() => {
                 Ok(Self::SwitchContainer(ContainerName { database, container }))
             }
+            (
+                "POST",
+                Address::One(Feed::InDatabase(database, DatabaseChild::Containers), container),
+            ) if headers.rebuilds_index => {
+                Ok(Self::RebuildIndex(ContainerName { database, container }))
+            }
             (method, Address::Feed(feed)) => on_resources(method, feed, None, headers),
             (method, Address::One(feed, id)) => on_resources(method, feed, Some(id), headers),
             _ => Err(not_allowed()),
@@ -186,6 +194,7 @@ impl Operation {
             Self::Resource { verb, kind, .. } => resource_name(*verb, *kind).unwrap_or("Resource"),
             Self::ReadRanges(_) => "ReadPartitionKeyRanges",
             Self::SwitchContainer(_) => "SwitchContainer",
+            Self::RebuildIndex(_) => "RebuildIndex",
             Self::ExecuteProcedure { .. } => "ExecuteStoredProcedure",
             Self::CreateItem(_) => "CreateItem",
             Self::UpsertItem(_) => "UpsertItem",
@@ -216,6 +225,7 @@ impl Operation {
             | Self::ReadItem { .. } => true,
             Self::ExecuteProcedure { .. }
             | Self::SwitchContainer(_)
+            | Self::RebuildIndex(_)
             | Self::CreateItem(_)
             | Self::UpsertItem(_)
             | Self::RunBatch(_)
@@ -392,7 +402,7 @@ mod tests {
         }
         let resources = RESOURCE_OPERATIONS.iter().map(|(_, _, name)| *name);
         assert!(resources.clone().all(|name| listed.contains(name)));
-        assert_eq!(listed.len(), resources.count() + 17);
+        assert_eq!(listed.len(), resources.count() + 18);
     }
 
     fn leak(text: &str) -> &'static str {

@@ -56,7 +56,10 @@ impl Front {
         check_count(topics.len(), topics.iter().map(|topic| topic.parts.len()))?;
         let namespace = session.namespace()?;
         let instance = instance.as_deref();
-        let may = self.groups.may_commit(namespace, &group, generation, &member, instance);
+        let may = match self.coordinates(session, namespace, &group).await {
+            Ok(()) => self.groups.may_commit(namespace, &group, generation, &member, instance),
+            Err((code, _)) => Err(code),
+        };
         let codes = match may {
             Ok(()) => self.commit(namespace, &group, &topics).await,
             Err(code) => vec![code; topics.iter().map(|topic| topic.parts.len()).sum()],
@@ -108,7 +111,8 @@ impl Front {
         if offsets.is_empty() {
             return codes;
         }
-        if let Err(error) = self.logs.commit_offsets(namespace, group, offsets).await {
+        if let Err(error) = self.logs.commit_offsets(namespace, group, offsets, self.holder()).await
+        {
             let failed = match code_of(&error) {
                 Code::INVALID_TOPIC_EXCEPTION => Code::INVALID_GROUP_ID,
                 code => code,
@@ -204,7 +208,11 @@ impl Front {
         response.count(names.len());
         let mut first_code = Code::NONE;
         for name in &names {
-            let code = match self.groups.forget(namespace, name) {
+            let forgotten = match self.coordinates(session, namespace, name).await {
+                Ok(()) => self.groups.forget(namespace, name),
+                Err((code, _)) => Err(code),
+            };
+            let code = match forgotten {
                 Err(code) => code,
                 Ok(was_there) => match self.logs.forget_group(namespace, name).await {
                     Ok(had_offsets) if was_there || had_offsets => Code::NONE,

@@ -143,12 +143,16 @@ async fn dispatch(
         Operation::InitProducerId => front.init_producer(session, request, response)?,
         Operation::OffsetCommit => front.offset_commit(session, asked, request, response).await?,
         Operation::OffsetFetch => front.offset_fetch(session, asked, request, response).await?,
-        Operation::FindCoordinator => front.find_coordinator(session, asked, request, response)?,
+        Operation::FindCoordinator => {
+            front.find_coordinator(session, asked, request, response).await?
+        }
         Operation::JoinGroup => front.join_group(session, asked, request, response).await?,
         Operation::SyncGroup => front.sync_group(session, asked, request, response).await?,
-        Operation::Heartbeat => front.heartbeat(session, asked, request, response)?,
-        Operation::LeaveGroup => front.leave_group(session, asked, request, response)?,
-        Operation::DescribeGroups => front.describe_groups(session, asked, request, response)?,
+        Operation::Heartbeat => front.heartbeat(session, asked, request, response).await?,
+        Operation::LeaveGroup => front.leave_group(session, asked, request, response).await?,
+        Operation::DescribeGroups => {
+            front.describe_groups(session, asked, request, response).await?
+        }
         Operation::ListGroups => front.list_groups(session, asked, request, response).await?,
         Operation::DeleteGroups => front.delete_groups(session, request, response).await?,
     };

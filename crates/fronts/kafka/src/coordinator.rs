@@ -1,4 +1,4 @@
-//! The operations of groups: this server coordinates all of them. `groups` decides.
+//! The operations of groups. `claims` says whether this process coordinates one, `groups` decides.
 
 use lazuli_kafka_wire::{Reader, Writer};
 
@@ -12,28 +12,37 @@ use crate::topics::BROKER;
 const OPERATIONS_UNKNOWN: i32 = i32::MIN;
 
 impl Front {
-    pub(crate) fn find_coordinator(
+    pub(crate) async fn find_coordinator(
         &self,
         session: &Session,
         asked: &Asked,
         request: &mut Reader,
         response: &mut Writer,
     ) -> Result<Code, Hangup> {
-        session.namespace()?;
-        request.text()?;
+        let namespace = session.namespace()?;
+        let group = request.text()?;
         let is_group = asked.version == 0 || request.i8()? == 0;
-        let code = match is_group {
-            true => Code::NONE,
-            false => Code::TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        let found = match is_group {
+            true => self.coordinates(session, namespace, &group).await,
+            false => {
+                let text = "there are no transactions".to_owned();
+                Err((Code::TRANSACTIONAL_ID_AUTHORIZATION_FAILED, text))
+            }
+        };
+        let (code, text) = match found {
+            Ok(()) => (Code::NONE, None),
+            // To look for a coordinator is no mistake, wherever it is.
+            Err((Code::NOT_COORDINATOR, text)) => (Code::COORDINATOR_NOT_AVAILABLE, Some(text)),
+            Err((code, text)) => (code, Some(text)),
         };
         if asked.version >= 1 {
             response.i32(0);
         }
         response.i16(code.0);
         if asked.version >= 1 {
-            response.nullable_text((code != Code::NONE).then_some("there are no transactions"));
+            response.nullable_text(text.as_deref());
         }
-        response.i32(if is_group { BROKER } else { -1 });
+        response.i32(if code == Code::NONE { BROKER } else { -1 });
         self.write_address(session, response);
         Ok(code)
     }
@@ -65,7 +74,7 @@ impl Front {
             must_know_id: version >= 4,
         };
         let namespace = session.namespace()?;
-        let joined = self.groups.join(&self.random(), namespace, &group, join).await;
+        let joined = self.join(session, namespace, &group, join).await;
         let (code, joined) = match joined {
             Ok(joined) => (Code::NONE, joined),
             Err((code, member)) => (code, Joined::refused(member)),
@@ -88,6 +97,22 @@ impl Front {
         Ok(code)
     }
 
+    /// Joins a group. Whoever waited for the others may have lost the group to another process meanwhile.
+    async fn join(
+        &self,
+        session: &Session,
+        namespace: &str,
+        group: &str,
+        join: Join,
+    ) -> Result<Joined, (Code, String)> {
+        let member = join.member.clone();
+        let refused = |(code, _)| (code, member.clone());
+        self.coordinates(session, namespace, group).await.map_err(refused)?;
+        let joined = self.groups.join(&self.random(), namespace, group, join).await?;
+        self.coordinates(session, namespace, group).await.map_err(refused)?;
+        Ok(joined)
+    }
+
     /// Eight hexadecimal digits twice: part of the ids of members.
     fn random(&self) -> String {
         let random = &self.logs.engine().env().random;
@@ -107,8 +132,16 @@ impl Front {
         let assignments = request.array(|it| Ok((it.text()?, it.bytes()?)))?;
         let namespace = session.namespace()?;
         let instance = instance.as_deref();
-        let synced =
-            self.groups.sync(namespace, &group, generation, &member, instance, assignments).await;
+        let groups = &self.groups;
+        let mut synced = match self.coordinates(session, namespace, &group).await {
+            Ok(()) => {
+                groups.sync(namespace, &group, generation, &member, instance, assignments).await
+            }
+            Err((code, _)) => Err(code),
+        };
+        if let Err((code, _)) = self.coordinates(session, namespace, &group).await {
+            synced = Err(code);
+        }
         let code = synced.as_ref().err().copied().unwrap_or(Code::NONE);
         if version >= 1 {
             response.i32(0);
@@ -118,7 +151,7 @@ impl Front {
         Ok(code)
     }
 
-    pub(crate) fn heartbeat(
+    pub(crate) async fn heartbeat(
         &self,
         session: &Session,
         asked: &Asked,
@@ -129,7 +162,10 @@ impl Front {
         let instance = if asked.version >= 3 { request.nullable_text()? } else { None };
         let namespace = session.namespace()?;
         let instance = instance.as_deref();
-        let code = self.groups.heartbeat(namespace, &group, generation, &member, instance);
+        let code = match self.coordinates(session, namespace, &group).await {
+            Ok(()) => self.groups.heartbeat(namespace, &group, generation, &member, instance),
+            Err((code, _)) => code,
+        };
         if asked.version >= 1 {
             response.i32(0);
         }
@@ -137,7 +173,7 @@ impl Front {
         Ok(code)
     }
 
-    pub(crate) fn leave_group(
+    pub(crate) async fn leave_group(
         &self,
         session: &Session,
         asked: &Asked,
@@ -146,8 +182,11 @@ impl Front {
     ) -> Result<Code, Hangup> {
         let group = request.text()?;
         let namespace = session.namespace()?;
+        let lost = self.coordinates(session, namespace, &group).await.err().map(|(code, _)| code);
         if asked.version < 3 {
-            let code = self.groups.leave(namespace, &group, &request.text()?, None);
+            let member = request.text()?;
+            let left = || self.groups.leave(namespace, &group, &member, None);
+            let code = lost.unwrap_or_else(left);
             if asked.version >= 1 {
                 response.i32(0);
             }
@@ -159,17 +198,18 @@ impl Front {
             return Err(Hangup::Malformed);
         }
         response.i32(0);
-        response.i16(0);
+        response.i16(lost.unwrap_or(Code::NONE).0);
+        let members = if lost.is_some() { Vec::new() } else { members };
         response.array(&members, |response, (member, instance)| {
             let code = self.groups.leave(namespace, &group, member, instance.as_deref());
             response.text(member);
             response.nullable_text(instance.as_deref());
             response.i16(code.0);
         });
-        Ok(Code::NONE)
+        Ok(lost.unwrap_or(Code::NONE))
     }
 
-    pub(crate) fn describe_groups(
+    pub(crate) async fn describe_groups(
         &self,
         session: &Session,
         asked: &Asked,
@@ -181,12 +221,17 @@ impl Front {
             return Err(Hangup::Malformed);
         }
         let namespace = session.namespace()?;
+        let mut codes = Vec::new();
+        for name in &names {
+            codes.push(self.is_elsewhere(namespace, name).await.unwrap_or(Code::NONE));
+        }
+        let mut codes = codes.into_iter();
         if asked.version >= 1 {
             response.i32(0);
         }
         response.array(&names, |response, name| {
             let group = self.groups.describe(namespace, name);
-            response.i16(0);
+            response.i16(codes.next().unwrap_or(Code::NONE).0);
             response.text(name);
             response.text(group.state);
             response.text(&group.protocol_type);

@@ -26,6 +26,8 @@ codes! {
     NOT_LEADER_OR_FOLLOWER = 6 "NOT_LEADER_OR_FOLLOWER",
     MESSAGE_TOO_LARGE = 10 "MESSAGE_TOO_LARGE",
     OFFSET_METADATA_TOO_LARGE = 12 "OFFSET_METADATA_TOO_LARGE",
+    COORDINATOR_NOT_AVAILABLE = 15 "COORDINATOR_NOT_AVAILABLE",
+    NOT_COORDINATOR = 16 "NOT_COORDINATOR",
     INVALID_TOPIC_EXCEPTION = 17 "INVALID_TOPIC_EXCEPTION",
     INVALID_REQUIRED_ACKS = 21 "INVALID_REQUIRED_ACKS",
     ILLEGAL_GENERATION = 22 "ILLEGAL_GENERATION",
@@ -83,6 +85,7 @@ pub(crate) fn code_of(error: &Error) -> Code {
             LogReason::ProducerFenced => Code::INVALID_PRODUCER_EPOCH,
             LogReason::OutOfSequence => Code::OUT_OF_ORDER_SEQUENCE_NUMBER,
             LogReason::DuplicateSequence => Code::DUPLICATE_SEQUENCE_NUMBER,
+            LogReason::NotCoordinator => Code::NOT_COORDINATOR,
         };
     }
     match error.kind() {

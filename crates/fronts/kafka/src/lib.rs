@@ -2,11 +2,12 @@
 //!
 //! `connection` reads requests and writes responses, one after another for each connection, as the protocol has it; its one
 //! `match` calls the operation, which reads its fields, makes one call of the shape `log` and writes the answer. Groups of
-//! consumers are kept in memory by `groups`, their offsets by the shape. `operations.toml` lists every operation of the
+//! consumers are kept in memory by `groups`, their offsets by the shape; `claims` says which of several processes coordinates one. `operations.toml` lists every operation of the
 //! protocol and whether it is done, `docs/hubs.md` what differs.
 
 mod api;
 mod auth;
+mod claims;
 mod commits;
 mod configs;
 mod connection;
@@ -29,6 +30,7 @@ use lazuli_net::{BoxFuture, Budget, Connection, Metrics, Protocol};
 pub use auth::Published;
 
 use auth::Gate;
+use claims::Claims;
 use groups::Groups;
 
 /// What an operator chooses about the front.
@@ -53,6 +55,7 @@ pub(crate) struct Front {
     logs: Logs,
     gate: Gate,
     groups: Groups,
+    claims: Claims,
     budget: Arc<Budget>,
     metrics: Arc<Metrics>,
     settings: Settings,
@@ -62,7 +65,9 @@ pub(crate) struct Front {
 pub fn front(parts: Parts) -> Arc<dyn Protocol> {
     let Parts { logs, accounts, published, budget, metrics, settings } = parts;
     let gate = Gate { accounts, published };
-    Arc::new(Front { logs, gate, groups: Groups::default(), budget, metrics, settings })
+    let claims = Claims::new(logs.engine().env().random.next_u64());
+    let groups = Groups::default();
+    Arc::new(Front { logs, gate, groups, claims, budget, metrics, settings })
 }
 
 impl Protocol for Front {

@@ -135,10 +135,19 @@ impl Database {
     }
 
     /// A new connection to the primary, or the reason why there is none, within a bounded time.
+    ///
+    /// It is opened on the runtime of the store, whoever asks for it: a connection is driven by the runtime that it was opened
+    /// on and is used by others later. On the threads of moves, which give way to all others, it would hold up requests.
     pub(crate) async fn connect(self: &Arc<Self>) -> Result<Session> {
         if let Some(away) = self.away() {
             return Err(away);
         }
+        let database = self.clone();
+        let connecting = self.runtime.spawn(async move { database.connect_here().await });
+        connecting.await.map_err(|error| Error::internal(StoreReason::Panicked, error))?
+    }
+
+    async fn connect_here(self: &Arc<Self>) -> Result<Session> {
         let begun = Instant::now();
         let mut connected = self.find().await;
         // One lost connection does not make a database that is away.

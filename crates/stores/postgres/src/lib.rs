@@ -14,6 +14,7 @@ pub mod fuzzing;
 mod key;
 mod limits;
 mod load;
+pub mod plain;
 mod pool;
 mod reader;
 mod rows;

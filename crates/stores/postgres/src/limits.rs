@@ -60,6 +60,9 @@ pub(crate) const SCHEMA_BYTES_MAX: usize = 63;
 pub(crate) const PASSWORD_BYTES_MAX: u64 = 4 * 1024;
 /// Connections of one kind that a store may be told to keep.
 pub(crate) const CONNECTIONS_MAX: usize = 1_000;
+/// Reads of single values that share a connection at once. They are sent together and answered one after another, which takes
+/// less time of both sides than a connection for each; more of them would wait for each other.
+pub(crate) const GETS_PER_CONNECTION: usize = 4;
 /// How long a value, a check of guards or a lock may take before the server counts as not answering.
 pub(crate) const ANSWER_TIME_MAX: Duration = Duration::from_secs(8);
 /// The same for a page of a scan. The server ends a statement before.

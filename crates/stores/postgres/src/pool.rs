@@ -1,7 +1,7 @@
 //! Connections that are used again. Each store has two pools, so that reads and writes do not wait for each other.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use lazuli_store::{Error, Result};
@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout};
 use crate::database::Database;
 use crate::error::{DatabaseReason, failed, is_broken, timed_out};
 use crate::fault::Fault;
-use crate::limits::{ACQUIRE_TIME_MAX, CLEAN_TIME_MAX, IDLE_TIME_MAX};
+use crate::limits::{ACQUIRE_TIME_MAX, CLEAN_TIME_MAX, GETS_PER_CONNECTION, IDLE_TIME_MAX};
 use crate::session::Session;
 use crate::sql::Sql;
 
@@ -20,12 +20,36 @@ pub(crate) struct Pool {
     pub(crate) database: Arc<Database>,
     permits: Arc<Semaphore>,
     idle: Mutex<Vec<Session>>,
+    /// Connections that several statements may use at once, while any does.
+    shared: Mutex<Vec<Weak<Lease>>>,
 }
 
 impl Pool {
     pub(crate) fn new(database: Arc<Database>, connections: usize) -> Arc<Self> {
         let permits = Arc::new(Semaphore::new(connections));
-        Arc::new(Self { database, permits, idle: Mutex::default() })
+        Arc::new(Self { database, permits, idle: Mutex::default(), shared: Mutex::default() })
+    }
+
+    /// A connection for one statement that changes nothing and is no part of a transaction. Others may use it for the same
+    /// at the same time; [`Lease::run_beside`] runs the statement.
+    pub(crate) async fn share(self: &Arc<Self>) -> Result<Arc<Lease>> {
+        if let Some(lease) = self.shared_lease() {
+            return Ok(lease);
+        }
+        let lease = Arc::new(self.lease().await?);
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.retain(|lease| lease.strong_count() > 0);
+        shared.push(Arc::downgrade(&lease));
+        Ok(lease)
+    }
+
+    /// One that is in use and has room for another statement.
+    fn shared_lease(&self) -> Option<Arc<Lease>> {
+        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let has_room =
+            |lease: &&Weak<Lease>| (1..GETS_PER_CONNECTION).contains(&lease.strong_count());
+        let leases = shared.iter().filter(has_room).filter_map(Weak::upgrade);
+        leases.into_iter().find(|lease| lease.is_sound())
     }
 
     /// A connection that nobody else uses, within a bounded time.
@@ -47,8 +71,14 @@ impl Pool {
             Some(session) => session,
             None => self.database.connect().await?,
         };
-        let (pool, is_busy) = (self.clone(), AtomicBool::new(false));
-        Ok(Lease { session: Some(session), pool, permit: Some(permit), is_busy })
+        Ok(Lease {
+            session: Some(session),
+            pool: self.clone(),
+            permit: Some(permit),
+            is_busy: AtomicBool::new(false),
+            beside: AtomicUsize::new(0),
+            is_stuck: AtomicBool::new(false),
+        })
     }
 
     fn take(&self) -> Option<Session> {
@@ -87,6 +117,10 @@ pub(crate) struct Lease {
     pool: Arc<Pool>,
     permit: Option<OwnedSemaphorePermit>,
     is_busy: AtomicBool,
+    /// Statements that were begun beside others and have no answer.
+    beside: AtomicUsize,
+    /// Whether one of them was not answered in time.
+    is_stuck: AtomicBool,
 }
 
 impl Lease {
@@ -130,6 +164,30 @@ impl Lease {
         self.told(timeout(time, statements).await)
     }
 
+    /// Runs one statement that changes nothing, beside others of the same kind.
+    pub(crate) async fn run_beside<T>(
+        &self,
+        time: Duration,
+        statement: impl Future<Output = Result<T, Fault>>,
+    ) -> Result<T> {
+        self.beside.fetch_add(1, Ordering::AcqRel);
+        let answer = timeout(time, statement).await;
+        match &answer {
+            Ok(_) => drop(self.beside.fetch_sub(1, Ordering::AcqRel)),
+            // Those that come later would wait behind it.
+            Err(_) => self.is_stuck.store(true, Ordering::Release),
+        }
+        self.told(answer)
+    }
+
+    /// Whether another statement may be sent beside those that are under way.
+    fn is_sound(&self) -> bool {
+        let session = self.session();
+        !self.is_stuck.load(Ordering::Acquire)
+            && !session.client.is_closed()
+            && self.pool.database.is_current(session)
+    }
+
     fn told<T>(&self, answer: Result<Result<T, Fault>, Elapsed>) -> Result<T> {
         match answer {
             Ok(Ok(answer)) => Ok(answer),
@@ -163,7 +221,9 @@ impl Drop for Lease {
             self.pool.database.suspect();
             return;
         }
-        if !self.is_busy.load(Ordering::Acquire) {
+        // A statement that its caller has given up is under way, too.
+        let is_beside = self.beside.load(Ordering::Acquire) > 0;
+        if !self.is_busy.load(Ordering::Acquire) && !is_beside {
             self.pool.put(session);
             return;
         }

@@ -30,7 +30,7 @@ pub(crate) struct OneRead {
 impl OneRead {
     async fn get_on(&self, lease: &Lease, key: &[u8]) -> Result<Option<Bytes>> {
         let guards = Arrays::of(&self.guards);
-        lease.run(ANSWER_TIME_MAX, rows::get(lease.session(), key, &guards)).await
+        lease.run_beside(ANSWER_TIME_MAX, rows::get(lease.session(), key, &guards)).await
     }
 
     async fn scan_on(
@@ -54,7 +54,7 @@ impl OneRead {
 
 impl Reader for OneRead {
     fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Bytes>>> {
-        Box::pin(async move { self.get_on(&self.shared.reads.lease().await?, key).await })
+        Box::pin(async move { self.get_on(&*self.shared.reads.share().await?, key).await })
     }
 
     fn scan<'a>(

@@ -100,7 +100,8 @@ pub enum Password {
 }
 
 impl Password {
-    pub(crate) fn read(&self) -> Result<Option<String>> {
+    /// The password itself, none where the address names none.
+    pub fn read(&self) -> Result<Option<String>> {
         let failed = |what: fmt::Arguments<'_>| Err(Error::invalid("no-database-password", what));
         let text = match self {
             Self::None => return Ok(None),

@@ -4,8 +4,12 @@
 //! random moment, and runs `lazuli fsck` on what is left. What is written and what must hold afterwards is a [`Load`].
 
 pub(crate) mod blobs;
+pub(crate) mod bus;
+pub(crate) mod cache;
 pub(crate) mod documents;
+pub(crate) mod hub;
 pub(crate) mod queues;
+pub(crate) mod search;
 pub(crate) mod tables;
 
 use std::fmt;
@@ -32,6 +36,13 @@ pub(crate) trait Load: fmt::Display + Sync {
     const WRITERS: usize;
     /// The server is killed this many milliseconds after the first writer starts.
     const LIFE_MS: Range<u64>;
+    /// What the server is told beside what every trial tells it.
+    const ARGUMENTS: &[&str] = &[];
+
+    /// Makes the server what the load needs, before the first round.
+    fn prepare(&self, _server: &Server, _folder: &Path) -> Result {
+        Ok(())
+    }
 
     /// Creates what the writers need, before the first round.
     fn create(&self, address: SocketAddr) -> Result;
@@ -59,10 +70,11 @@ pub(crate) fn run<L: Load>(options: &Options, mut load: L) -> Result {
     let (mut logs, mut starts, mut life_total) = (Vec::new(), Vec::new(), Duration::ZERO);
     for round in 0..=rounds {
         let began = Instant::now();
-        let server = Server::start(&options.binary, &options.folder)?;
+        let server = Server::start_with(&options.binary, &options.folder, L::ARGUMENTS)?;
         starts.push(began.elapsed());
         let address = server.endpoint(L::FRONT)?;
         if round == 0 {
+            load.prepare(&server, &options.folder)?;
             load.create(address)?;
         }
         load.settle(address, std::mem::take(&mut logs))?;

@@ -61,8 +61,8 @@ pub struct Sources {
 #[derive(Clone, Debug)]
 pub struct OwnAddresses {
     pub fronts: Vec<SocketAddr>,
-    /// The admin API, which is never asked.
-    pub admin: SocketAddr,
+    /// The addresses of the admin API, which is never asked.
+    pub admins: Vec<SocketAddr>,
 }
 
 impl Sources {
@@ -79,8 +79,11 @@ impl Sources {
     /// Whether a host may be asked at the address that its name stands for.
     fn allow(&self, host: &str, address: SocketAddr) -> bool {
         let is_here = here(address).ip().is_loopback();
-        let admin = self.own.get().map(|own| own.admin.port());
-        if is_here && admin == Some(address.port()) {
+        let admins = self.own.get().map(|own| own.admins.as_slice()).unwrap_or_default();
+        let is_admin = |admin: &SocketAddr| {
+            admin.port() == address.port() && (is_here || admin.ip() == address.ip())
+        };
+        if admins.iter().any(is_admin) {
             return false;
         }
         self.is_own_front(address)
@@ -224,7 +227,7 @@ mod tests {
     fn sources(fronts: &[&str], hosts: &[&str]) -> Sources {
         let own = OwnAddresses {
             fronts: fronts.iter().map(|front| address(front)).collect(),
-            admin: address("127.0.0.1:10010"),
+            admins: vec![address("127.0.0.1:10010"), address("192.0.2.7:10011")],
         };
         let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
         Sources { own: Arc::new(OnceLock::from(own)), hosts }

@@ -11,6 +11,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
 use crate::metrics::Metrics;
+use crate::tls::Tls;
 
 pub struct Stream {
     socket: Socket,
@@ -31,6 +32,16 @@ impl Stream {
 
     pub(crate) fn tls(stream: TlsStream<TcpStream>, metrics: Arc<Metrics>) -> Self {
         Self { socket: Socket::Tls(Box::new(stream)), metrics, unread: Vec::new() }
+    }
+
+    /// Goes on with TLS, for protocols that begin without it and ask for it. What was put back must have been read.
+    pub async fn start_tls(self, tls: &Tls) -> io::Result<Self> {
+        match self.socket {
+            Socket::Plain(stream) if self.unread.is_empty() => {
+                Ok(Self::tls(tls.acceptor.accept(stream).await?, self.metrics))
+            }
+            _ => Err(io::Error::other("TLS cannot begin here")),
+        }
     }
 
     /// Puts bytes back that were read to find out what the client speaks. They are read again before all others.

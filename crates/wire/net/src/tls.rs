@@ -15,6 +15,7 @@ pub struct Tls {
     pub(crate) acceptor: TlsAcceptor,
     /// Whether clients that begin without TLS are served all the same.
     pub(crate) plain_too: bool,
+    certificate: Arc<[u8]>,
 }
 
 /// One sentence on why a certificate or key can't be used.
@@ -63,6 +64,7 @@ impl Tls {
         if chain.first().is_some_and(|own| is_version_1(own)) {
             return Err(TlsError(VERSION_1.into()));
         }
+        let own: Arc<[u8]> = chain.first().map(|own| own.as_ref().into()).unwrap_or_default();
         let key = PrivateKeyDer::from_pem_slice(key)
             .map_err(|error| TlsError(format!("the private key is not valid PEM: {error}")))?;
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -71,7 +73,13 @@ impl Tls {
             .with_no_client_auth()
             .with_single_cert(chain, key)
             .map_err(|error| TlsError(format!("certificate and key can't be used: {error}")))?;
-        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), plain_too: false })
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        Ok(Self { acceptor, plain_too: false, certificate: own })
+    }
+
+    /// The certificate itself (DER), for protocols that bind logins to it.
+    pub fn certificate(&self) -> &[u8] {
+        &self.certificate
     }
 
     /// TLS beside the plain protocol on the same port: the first byte of a connection tells which one a client speaks.

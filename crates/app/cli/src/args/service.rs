@@ -52,6 +52,10 @@ impl Service {
         self.find(Protocol::Blobs)
     }
 
+    pub(crate) fn queues(&self) -> Result<Arc<Account>> {
+        self.find(Protocol::Queues)
+    }
+
     pub(crate) fn documents(&self) -> Result<Arc<Account>> {
         self.find(Protocol::Documents)
     }
@@ -84,9 +88,7 @@ impl Service {
         let text = |field: &str| account[field].as_str().unwrap_or_default();
         let mut found = Account::with_key(protocol, endpoint, text("name"), text("key1"))?;
         let settings = client::settings(&self.target)?;
-        let own = settings.data.join("tls").join("cert.pem");
-        let certificate = settings.tls_files.map_or(own, |(certificate, _)| certificate);
-        found.certificate = certificate.is_file().then_some(certificate);
+        found.certificate = client::own_certificate(&settings.data, settings.tls_files.as_ref());
         Ok(found)
     }
 }

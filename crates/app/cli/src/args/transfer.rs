@@ -124,4 +124,14 @@ pub(crate) enum DocumentsCommand {
                       which their SDKs wait for."
     )]
     Repartition(On<Repartition>),
+    /// Build the index of a container anew, where `lazuli fsck` says that it is not what the items say
+    Reindex {
+        #[arg(value_parser = place, value_name = "DATABASE/CONTAINER")]
+        place: Place,
+        /// Do not wait until it is done
+        #[arg(long)]
+        no_wait: bool,
+        #[command(flatten)]
+        service: Service,
+    },
 }

@@ -12,6 +12,7 @@ pub(crate) fn run(command: AccountCommand) -> Result<()> {
     match command {
         AccountCommand::List { keys, target } => list(keys, &target),
         AccountCommand::Create { name, target } => create(&name, &target),
+        AccountCommand::Delete { name, target } => delete(&name, &target),
         AccountCommand::RotateKey { name, key, target } => rotate_key(&name, key, &target),
     }
 }
@@ -31,6 +32,13 @@ fn create(name: &str, target: &Target) -> Result<()> {
         let [name, first, second] = ["name", "key1", "key2"].map(|field| cell(&answer[field]));
         format!("created account {name}\nkey1  {first}\nkey2  {second}")
     });
+    Ok(())
+}
+
+fn delete(name: &str, target: &Target) -> Result<()> {
+    let path = format!("/v1/accounts/{}", percent_encode(name));
+    let answer = Client::find(target)?.delete(&path)?;
+    output::changed(target.json, &answer, || format!("deleted account {name}"));
     Ok(())
 }
 

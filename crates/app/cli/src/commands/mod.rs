@@ -5,17 +5,22 @@ mod advise;
 mod audit;
 mod backup;
 mod blocks;
+mod bus;
 mod catalog;
 mod config;
 mod fsck;
+mod hub;
 mod job;
 mod map;
 mod node;
 mod partition;
+mod portal;
 mod rebalance;
+mod search;
 mod serve;
 mod shard;
 mod shell_texts;
+mod sql;
 mod status;
 mod transfer;
 
@@ -37,7 +42,12 @@ pub(crate) fn run(command: Command) -> Result<()> {
         Command::Backup(command) => backup::run(command),
         Command::Blob(command) => transfer::blob(command),
         Command::Documents(command) => transfer::documents(command),
+        Command::Queue(command) => transfer::queue(command),
+        Command::Sql(command) => sql::run(command),
+        Command::Search(command) => search::run(command),
         Command::Table(command) => transfer::table(command),
+        Command::Bus(command) => bus::run(command),
+        Command::Hub(command) => hub::run(command),
         Command::Fsck { repair, target } => fsck::run(&target, repair),
         Command::Catalog(command) => catalog::run(command),
         Command::Blocks(command) => blocks::run(command),
@@ -45,6 +55,7 @@ pub(crate) fn run(command: Command) -> Result<()> {
         Command::Audit { limit, before, target } => audit::run(&target, limit, before),
         Command::Rebalance(wanted) => rebalance::run(&wanted),
         Command::Simulate(wanted) => crate::simulate::run(&wanted),
+        Command::Portal { container, target } => portal::run(container.as_deref(), &target),
         Command::Completions { shell } => {
             shell_texts::completions(shell);
             Ok(())

@@ -26,10 +26,24 @@ pub(crate) fn run(command: ShardCommand) -> Result<()> {
 
 fn list(target: &Target) -> Result<()> {
     let Some(answer) = fetch(target, "/v1/shards")? else { return Ok(()) };
-    let columns = ["id", "name", "region", "labels", "partitions", "state", "standby"];
+    let columns = [
+        "id",
+        "name",
+        "region",
+        "labels",
+        "partitions",
+        "items",
+        "size",
+        "reads",
+        "writes",
+        "state",
+        "standby",
+    ];
+    let sums = Client::find(target)?.get("/v1/overview")?;
     let mut shards = answer["shards"].clone();
     let mut has_standbys = false;
     for shard in shards.as_array_mut().into_iter().flatten() {
+        add_sums(shard, &sums["shards"]);
         let standby = standby(shard);
         has_standbys |= !standby.is_empty();
         shard["standby"] = json!(standby);
@@ -38,6 +52,20 @@ fn list(target: &Target) -> Result<()> {
     let columns = if has_standbys { &columns[..] } else { &columns[..columns.len() - 1] };
     output::table(columns, &rows(&shards, columns));
     Ok(())
+}
+
+/// What the shard holds and was asked for since the server started. Sums that are not complete have a mark.
+fn add_sums(shard: &mut Value, sums: &Value) {
+    let mut sums = sums.as_array().into_iter().flatten();
+    let Some(sums) = sums.find(|sums| sums["name"] == shard["name"]) else { return };
+    let mark = if sums["partial"] == json!(true) { "+" } else { "" };
+    if let (Some(items), Some(bytes)) = (sums["items"].as_u64(), sums["bytes"].as_u64()) {
+        shard["items"] = json!(format!("{items}{mark}"));
+        shard["size"] = json!(format!("{}{mark}", output::size(bytes)));
+    }
+    for name in ["reads", "writes"] {
+        shard[name] = sums[name].clone();
+    }
 }
 
 /// How far behind the standby is that reads go to which allow an old state.

@@ -1,8 +1,9 @@
-//! `lazuli table …`, `lazuli blob …` and `lazuli documents …`: finds the account and calls `lazuli-transfer`.
+//! `lazuli table …`, `lazuli blob …`, `lazuli queue …` and `lazuli documents …`: finds the account and calls `lazuli-transfer`.
 
 use lazuli_console::Result;
-use lazuli_transfer::{blob, document, table};
+use lazuli_transfer::{blob, document, queue, table};
 
+use crate::args::queue::QueueCommand;
 use crate::args::service::On;
 use crate::args::transfer::{BlobCommand, DocumentsCommand, TableCommand};
 
@@ -67,6 +68,35 @@ pub(crate) fn documents(command: DocumentsCommand) -> Result<()> {
         }
         DocumentsCommand::Repartition(On { options, service }) => {
             document::repartition(&service.documents()?, &options, service.target.json)
+        }
+        DocumentsCommand::Reindex { place, no_wait, service } => {
+            document::reindex(&service.documents()?, &place, !no_wait, service.target.json)
+        }
+    }
+}
+
+pub(crate) fn queue(command: QueueCommand) -> Result<()> {
+    match command {
+        QueueCommand::List { counts, service } => {
+            queue::list(service.queues()?, counts, service.target.json)
+        }
+        QueueCommand::Create { name, service } => {
+            queue::create(service.queues()?, &name, service.target.json)
+        }
+        QueueCommand::Delete { name, service } => {
+            queue::delete(service.queues()?, &name, service.target.json)
+        }
+        QueueCommand::Put(On { options, service }) => {
+            queue::put(service.queues()?, &options, service.target.json)
+        }
+        QueueCommand::Peek(On { options, service }) => {
+            queue::peek(service.queues()?, &options, service.target.json)
+        }
+        QueueCommand::Get(On { options, service }) => {
+            queue::get(service.queues()?, &options, service.target.json)
+        }
+        QueueCommand::Clear { name, service } => {
+            queue::clear(service.queues()?, &name, service.target.json)
         }
     }
 }

@@ -45,6 +45,14 @@ fn totals(node: &Node) -> (u64, u64) {
     (sum("reads"), sum("writes"))
 }
 
+/// The key of the table's partition that was asked for most, and how often it was at least, as a node shows it.
+fn hottest(node: &Node) -> (String, u64) {
+    let list = node.server.json(&["partition", "list", "--map", MAP]);
+    let key = &list["partitions"][0]["hottest"][0];
+    let name = key["key"].as_str().unwrap_or_default();
+    (name.to_owned(), key["at_least"].as_u64().unwrap_or(0))
+}
+
 #[test]
 fn what_is_asked_of_one_node_is_in_the_figures_of_the_other_once() {
     let Some(fleet) = Fleet::start() else { return };
@@ -61,6 +69,7 @@ fn what_is_asked_of_one_node_is_in_the_figures_of_the_other_once() {
     assert!(asked.0 >= 20 && asked.1 >= 30, "{asked:?}");
     let took = until("the other node lists them", || listed(other) == asked);
     assert!(took.as_secs() < 30, "{took:?}");
+    until("and the key that they were about", || hottest(other) == ("key".to_owned(), 50));
     let took = until("they are in its history", || recorded(other, &id) == asked);
     assert!(took.as_secs() < 30, "{took:?}");
     let series = other.admin(&format!("/v1/maps/{}/history", MAP.replace('/', "%2F")));
@@ -82,6 +91,26 @@ fn what_is_asked_of_one_node_is_in_the_figures_of_the_other_once() {
     let series = other.admin(&format!("/v1/partitions/{id}/history"));
     let last = series["points"].as_array().unwrap().last().unwrap();
     assert_eq!((count(last, "reads"), count(last, "writes")), (0, 0), "{series}");
+}
+
+#[test]
+#[ignore = "advice of other nodes has yet to be seen to arrive in time"]
+fn any_node_advises_on_keys_that_another_one_was_asked_for() {
+    const INSERTS: u64 = 1_100;
+    let Some(fleet) = Fleet::start() else { return };
+    let Fleet { one, other, .. } = &fleet;
+    assert_eq!(create_table(&one.server, "growing"), 201);
+    for n in 0..INSERTS {
+        assert_eq!(insert(&one.server, "growing", &format!("{n:06}"), "row").0, 201);
+    }
+    let advised = |node: &Node| -> Option<u64> {
+        let advice = node.server.json(&["advise"]);
+        let one = advice["advice"].as_array()?.first()?;
+        assert_eq!(one["map"], "tables/devstoreaccount1/growing");
+        one["figures"]["inserts"].as_u64()
+    };
+    assert_eq!(advised(one), Some(INSERTS));
+    until("the other node says the same", || advised(other) == Some(INSERTS));
 }
 
 #[test]

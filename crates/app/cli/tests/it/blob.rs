@@ -214,3 +214,32 @@ fn any_endpoint_is_reached_with_a_connection_string_and_over_tls() {
     assert_eq!(stdout(&copied), "copied 1 blob, 16.0 MiB\n", "{}", stderr(&copied));
     assert!(std::fs::read(elsewhere.path().join("f")).unwrap() == bytes(2 * BLOCK, 3));
 }
+
+#[test]
+fn patterns_choose_what_is_copied_and_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    for name in ["a.csv", "b.txt", "old/c.csv"] {
+        let path = folder.path().join("tree").join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, name).unwrap();
+    }
+    server.command(&["blob", "create", "chosen"]);
+    let copy = ["blob", "cp", "-r", "tree", "az://chosen/", "--include", "*.csv"];
+    server.command(&[&copy[..], &["--exclude", "old/**"]].concat());
+    let listed = |server: &Server| {
+        let listed = server.json(&["blob", "ls", "-r", "az://chosen"]);
+        let blobs = listed["blobs"].as_array().unwrap().clone();
+        blobs.iter().map(|blob| blob["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(&server), ["a.csv"]);
+    server.command(&["blob", "cp", "-r", "tree", "az://chosen/"]);
+    let remove = ["blob", "rm", "-r", "az://chosen", "--exclude", "*.txt"];
+    let would = server.command(&[&remove[..], &["--dry-run"]].concat());
+    assert_eq!(would.lines().count(), 2, "{would}");
+    assert_eq!(listed(&server).len(), 3, "nothing is removed yet");
+    server.command(&remove);
+    assert_eq!(listed(&server), ["b.txt"]);
+    let wrong = run(folder.path(), &["blob", "cp", "tree/a.csv", "az://chosen/", "--include", "x"]);
+    assert_eq!(wrong.status.code(), Some(2), "{}", stderr(&wrong));
+}

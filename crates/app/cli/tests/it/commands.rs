@@ -24,8 +24,8 @@ fn shards_are_listed_added_and_removed_while_the_server_runs() {
     let server = Server::start(folder.path());
     assert_eq!(
         server.command(&["shard", "list"]),
-        "ID  NAME        REGION  LABELS  PARTITIONS  STATE\n\
-         1   shard-0001  local   -       0           online\n"
+        "ID  NAME        REGION  LABELS  PARTITIONS  ITEMS  SIZE  READS  WRITES  STATE\n\
+         1   shard-0001  local   -       0           0      0 B   0      0       online\n"
     );
     let add = ["shard", "add", "fast", "--region", "berlin", "--label", "disk=ssd"];
     assert_eq!(server.command(&add), "added shard fast with id 2\n");
@@ -88,8 +88,8 @@ fn maps_and_partitions_are_shown_with_their_figures() {
     assert_eq!(listed["partitions"], shown["partitions"]);
     let refused = run(folder.path(), &["map", "show", "nothing"]);
     assert_eq!(refused.status.code(), Some(1));
-    let expected = "error: there is no map nothing (not-found)\n\
-                    hint: `lazuli map list` lists those there are\n";
+    let expected = "error: no container has `nothing` in its name\n\
+                    hint: `lazuli map list` lists them\n";
     assert_eq!(stderr(&refused), expected);
 }
 

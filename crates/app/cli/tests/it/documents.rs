@@ -84,6 +84,11 @@ fn items_survive_both_formats_and_queries_show_them() {
     let one = ["SELECT VALUE COUNT(1) FROM c", "--key", "\"c3\""];
     let one = [&["documents", "query", "shop/orders"][..], &one[..]].concat();
     assert_eq!(server.command(&one), "10\n");
+    let built = server.command(&["documents", "reindex", "shop/orders"]);
+    assert_eq!(built, "built the index of shop/orders anew\n");
+    assert_eq!(server.command(&one), "10\n");
+    let missing = run(folder.path(), &["documents", "reindex", "shop/none"]);
+    assert!(!missing.status.success() && stderr(&missing).starts_with("error: "));
 }
 
 #[test]

@@ -13,16 +13,22 @@ mod documents;
 mod explorer;
 #[cfg(target_os = "linux")]
 mod failing_disk;
+mod first_steps;
 mod folders;
 #[cfg(target_os = "linux")]
 mod full_disk;
 mod handing_over;
+mod messaging;
 mod monitoring;
+mod packaging;
 mod program;
+mod queue;
 mod rebalance;
+mod remote_admin;
 mod retiring;
 mod serve;
 mod simulate;
 mod table;
 mod table_resume;
+mod upgrade;
 mod usage;

@@ -35,8 +35,8 @@ fn when_ready_it_says_so_in_one_line_and_in_the_file() {
     let queues = server.endpoint("queues");
     let expected = format!(
         "lazuli ready blobs=http://{blobs} queues=http://{queues} tables=http://{tables} \
-         documents=http://{documents} documents=https://{documents} kafka=http://{kafka} \
-         kafka=https://{kafka} bus=http://{bus} bus=https://{bus} admin=http://{admin}\n"
+         documents=http://{documents} documents=https://{documents} kafka={kafka} \
+         bus=sb://{bus} bus=amqps://{bus} admin=http://{admin}\n"
     );
     assert_eq!(line, expected);
 }

@@ -227,3 +227,26 @@ fn any_endpoint_is_reached_with_a_key_of_the_environment_and_over_tls() {
     let listed = lazuli(elsewhere.path(), &list).env("WHERE", connection).output().unwrap();
     assert_eq!(stdout(&listed), "things\n", "{}", stderr(&listed));
 }
+
+#[test]
+fn a_file_of_another_program_goes_in_by_the_names_of_its_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let text = "No;Customer Id;Total;Paid\n1;c1;12.5;true\n2;c2;7;false\n";
+    write(folder.path(), "sales.csv", text);
+    let keys = ["--partition-key", "Customer Id", "--row-key", "No", "--delimiter", ";"];
+    let import = |more: &[&'static str]| {
+        let words = [&["table", "import", "sales", "sales.csv", "--create"][..], &keys, more];
+        words.concat()
+    };
+    let imported = server.command(&import(&["--types", "guess"]));
+    assert_eq!(imported, "imported 2 entities into sales\n");
+    let kept = r#"{"PartitionKey":"c1","RowKey":"1","Paid":true,"Total":12.5}
+{"PartitionKey":"c2","RowKey":"2","Paid":false,"Total":7}
+"#;
+    assert_eq!(sorted(&exported(&server, "sales")), sorted(&expected(kept)));
+    let bad = run(folder.path(), &import(&["--types", "Sum=Double"]));
+    assert!(stderr(&bad).contains("the header has no column Sum"), "{}", stderr(&bad));
+    let bad = run(folder.path(), &["table", "import", "sales", "x.jsonl", "--row-key", "No"]);
+    assert_eq!(bad.status.code(), Some(2), "{}", stderr(&bad));
+}

@@ -23,6 +23,7 @@ impl Portal {
                 None => form(StatusCode::OK, &next, None),
             };
         }
+        let is_secure = request.secure;
         let Ok(fields) = Form::read(request.body).await else {
             return form(StatusCode::BAD_REQUEST, "", Some("The form could not be read."));
         };
@@ -41,7 +42,8 @@ impl Portal {
         }
         match self.sessions.begin(now) {
             Some(session) => {
-                redirect(landing(next)).with("set-cookie", self.set_cookie(&session.id, ""))
+                let cookie = self.set_cookie(is_secure, &session.id, "");
+                redirect(landing(next)).with("set-cookie", cookie)
             }
             None => {
                 let message = "The system gives no random bytes, so no session can begin.";

@@ -8,6 +8,7 @@ pub(crate) mod explorer;
 pub(crate) mod jobs;
 pub(crate) mod keys;
 pub(crate) mod login;
+pub(crate) mod messaging;
 pub(crate) mod overview;
 pub(crate) mod partition;
 pub(crate) mod shards;

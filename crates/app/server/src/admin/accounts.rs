@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::maps;
 use super::refusal::{Refusal, Result};
 use crate::accounts::{Account, KeySlot};
+use crate::failure::{Failure, FailureReason};
 use crate::registry::Kept;
 use crate::running::Running;
 
@@ -26,6 +28,18 @@ pub(super) async fn list(running: &Running, keys: bool) -> Value {
 pub(super) async fn create(running: &Running, body: &Value) -> Result<Value> {
     let name = body["name"].as_str().ok_or_else(|| Refusal::bad_request("name must be text"))?;
     Ok(with_keys(&running.accounts.create(name).await?))
+}
+
+/// Deletes an account whose containers hold no items. What a client writes while it is checked is kept, and is there again
+/// if the account is created anew.
+pub(super) async fn delete(running: &Running, name: &str) -> Result<Value> {
+    if let Some(container) = maps::with_items_of(running, name).await? {
+        let message = format!("{container} of account {name} holds items");
+        let failure = Failure::of(FailureReason::AccountInUse, message);
+        return Err(failure.hint("delete its tables, blobs, queues and documents first").into());
+    }
+    running.accounts.delete(name).await?;
+    Ok(json!({ "name": name }))
 }
 
 /// `{"key": 1}` or `{"key": 2}` to the account with that key replaced; only the new key is shown.

@@ -78,6 +78,25 @@ impl Containers {
     }
 }
 
+/// The name of a container of this account that holds items, if there is one. A container is named by its service, its
+/// account and what else tells it apart.
+pub(super) async fn with_items_of(running: &Running, account: &str) -> Result<Option<String>> {
+    let mut containers = Containers::from(ContainerId(0));
+    let every = KeyRange::new(Bytes::new(), None);
+    while let Some(container) = containers.next(running).await? {
+        if container.name.split('/').nth(1) != Some(account) {
+            continue;
+        }
+        for entry in running.catalog().partitions_in(container.id, &every, usize::MAX).await? {
+            let Partition { id, shard, .. } = entry.partition;
+            if running.engine.partition_stats(id, shard).await?.counts.items > 0 {
+                return Ok(Some(container.name));
+            }
+        }
+    }
+    Ok(None)
+}
+
 pub(super) async fn show(running: &Running, name: &str) -> Result<Value> {
     Ok(show_container(&find(running, name).await?))
 }
@@ -190,7 +209,8 @@ pub(super) async fn show_partition(
         shown["reads"] = json!(stats.reads.saturating_add(elsewhere.reads));
         shown["writes"] = json!(stats.writes.saturating_add(elsewhere.writes));
         shown["throttled"] = json!(stats.throttled.saturating_add(elsewhere.throttled));
-        shown["hottest"] = stats.hot.iter().map(hot).collect();
+        let hottest = running.history.hot_keys(partition).unwrap_or(stats.hot);
+        shown["hottest"] = hottest.iter().map(hot).collect();
     }
     shown
 }

@@ -10,6 +10,7 @@ mod explorer;
 mod history;
 mod jobs;
 mod maps;
+mod messaging;
 mod openapi;
 mod overview;
 mod partition;
@@ -20,6 +21,7 @@ mod repairs;
 mod request;
 mod routes;
 mod shards;
+mod sql;
 mod status;
 
 use std::sync::Arc;
@@ -208,13 +210,16 @@ impl Admin {
             Operation::SteerJob { number, steer } => jobs::steer(running, number, steer).await?,
             Operation::ListAccounts { keys } => accounts::list(running, keys).await,
             Operation::CreateAccount => accounts::create(running, &body(request).await?).await?,
+            Operation::DeleteAccount { name } => accounts::delete(running, &name).await?,
             Operation::RotateKey { name } => {
                 accounts::rotate(running, &name, &body(request).await?).await?
             }
             Operation::Check { repair } => running.check(repair).await?.to_json(),
             Operation::Advise => advice::advise(running).await?,
             Operation::Audit { before, most } => running.audit.page(before, most).await?,
+            Operation::Sql(operation) => sql::run(running, operation, request).await?,
             Operation::OpenApi => return Ok(openapi::response()),
+            Operation::Messaging(wanted) => messaging::run(running, wanted, request).await?,
             Operation::Explore(explore) => {
                 return explorer::run(&running.owner, explore, request).await;
             }

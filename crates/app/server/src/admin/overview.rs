@@ -25,12 +25,10 @@ pub(super) async fn overview(running: &Running) -> Result<Value> {
 
 fn service(running: &Running, metrics: &Metrics) -> Value {
     let name = metrics.name();
-    let urls: Vec<String> = running
-        .endpoints
-        .iter()
-        .filter(|endpoint| endpoint.name == name)
-        .map(|endpoint| endpoint.url())
-        .collect();
+    let own = running.endpoints.iter().filter(|endpoint| endpoint.name == name);
+    let mut urls: Vec<String> = own.map(|endpoint| endpoint.url()).collect();
+    // A front may have one address with TLS and without.
+    urls.dedup();
     let (mut requests, mut refused, mut failed) = (0, 0, 0);
     for (outcome, count) in metrics.operations().values().flat_map(|series| &series.outcomes) {
         requests += count;

@@ -106,9 +106,9 @@ impl From<Failure> for Refusal {
         use FailureReason as Why;
         let status = match failure.reason() {
             Some(Why::AccountNotFound) => StatusCode::NOT_FOUND,
-            Some(Why::AccountExists | Why::AccountsGiven | Why::TooManyAccounts) => {
-                StatusCode::CONFLICT
-            }
+            Some(
+                Why::AccountExists | Why::AccountInUse | Why::AccountsGiven | Why::TooManyAccounts,
+            ) => StatusCode::CONFLICT,
             Some(Why::BadAccount | Why::BadRequest) => StatusCode::BAD_REQUEST,
             None if failure.is_passing() => StatusCode::SERVICE_UNAVAILABLE,
             None => StatusCode::INTERNAL_SERVER_ERROR,

@@ -5,6 +5,8 @@ use lazuli_history::Step;
 use lazuli_shardmap::ContainerId;
 
 use super::explorer::Explore;
+use super::messaging::Messaging;
+use super::sql::SqlOperation;
 use crate::restores::Wanted;
 
 /// Everything that can be asked for.
@@ -111,6 +113,9 @@ pub(super) enum Operation {
         keys: bool,
     },
     CreateAccount,
+    DeleteAccount {
+        name: String,
+    },
     RotateKey {
         name: String,
     },
@@ -123,9 +128,12 @@ pub(super) enum Operation {
         before: Option<u64>,
         most: usize,
     },
+    /// Sharded SQL databases.
+    Sql(SqlOperation),
     /// What this API is, for programs.
     OpenApi,
     Explore(Explore),
+    Messaging(Messaging),
 }
 
 /// What can be done to a partition.

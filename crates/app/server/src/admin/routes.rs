@@ -7,12 +7,12 @@ use lazuli_history::Step;
 use lazuli_http::uri::{Query, percent_decode};
 use lazuli_shardmap::ContainerId;
 
-use super::explorer;
 use super::request::{
     AUDIT_PER_PAGE, AUDIT_PER_PAGE_MAX, MAPS_PER_PAGE, MAPS_PER_PAGE_MAX, MapFilter, NoOperation,
     Operation, PARTITIONS_PER_PAGE, PARTITIONS_PER_PAGE_MAX, PartitionChange, PartitionFilter,
     Steer,
 };
+use super::{explorer, messaging, sql};
 use crate::restores::Wanted;
 
 /// One kind of request.
@@ -44,9 +44,9 @@ pub(super) enum Access {
     Change,
 }
 
-/// Every route, those of the explorer among them.
+/// Every route, those of the explorer, of messaging and of sharded SQL among them.
 pub(super) fn all() -> impl Iterator<Item = &'static Route> {
-    ROUTES.iter().chain(explorer::ROUTES)
+    ROUTES.iter().chain(explorer::ROUTES).chain(messaging::ROUTES).chain(sql::ROUTES)
 }
 
 const ROUTES: &[Route] = &[
@@ -144,6 +144,9 @@ const ROUTES: &[Route] = &[
     .taking(&["keys"]),
     change("POST", "/v1/accounts", "create-account", |_| Ok(Operation::CreateAccount))
         .recording(&["name"]),
+    change("DELETE", "/v1/accounts/{name}", "delete-account", |given| {
+        Ok(Operation::DeleteAccount { name: given.text("name")? })
+    }),
     change("POST", "/v1/accounts/{name}/rotate-key", "rotate-key", |given| {
         Ok(Operation::RotateKey { name: given.text("name")? })
     })

@@ -10,7 +10,7 @@ use crate::running::Running;
 
 pub(super) async fn advise(running: &Running) -> Result<Vec<Advice>> {
     let mut all = Vec::new();
-    for hot in running.engine.hot_ends() {
+    for hot in running.history.hot_ends() {
         match running.catalog().container(hot.container).await {
             Ok(container) => {
                 let since = time_of(&*running.engine.env().clock, hot.since);

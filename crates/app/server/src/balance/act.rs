@@ -35,7 +35,7 @@ impl Balancer {
             Cut::Bytes => expected(halves(Middle::Size).await?, requests),
             Cut::Requests => expected(halves(Middle::Load).await?, requests),
             Cut::HotShardlet => {
-                let hottest = engine.hot_keys(&partition)?.into_iter().next();
+                let hottest = self.history.hot_keys(&partition)?.into_iter().next();
                 let cold = || Error::precondition("no-hot-key", "no key stands out any more");
                 let route = hottest.ok_or_else(cold)?.route;
                 around(engine.isolate(&partition, &route).await?, requests)

@@ -182,9 +182,12 @@ impl Balancer {
 
     /// The share of the busiest key, as far as it is sure.
     fn hot_share(&self, partition: &Partition) -> Option<f64> {
-        let keys = self.engine.hot_keys(partition).ok()?;
-        let all: u64 = self.engine.requests(partition).ok().filter(|all| *all > 0)?;
-        Some(keys.first()?.sure() as f64 / all as f64)
+        let keys = self.history.hot_keys(partition).ok()?;
+        let elsewhere = self.history.history().elsewhere(partition.id);
+        let all = self.engine.requests(partition).ok()? + elsewhere.reads + elsewhere.writes;
+        // Other nodes may have counted a key before this one began to hear of requests.
+        let share = keys.first()?.sure() as f64 / all.max(1) as f64;
+        Some(share.min(1.0)).filter(|_| all > 0)
     }
 }
 

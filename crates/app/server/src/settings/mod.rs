@@ -4,23 +4,26 @@
 //! can say which file or variable is in force, and every error can say which one to change.
 
 mod balance;
+mod cache;
 mod doc;
 mod documents;
 mod fleet;
 mod messaging;
 mod nearest;
 mod print;
+mod search;
 mod sources;
 mod storage;
 pub mod table;
 mod value;
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 pub use balance::Balance;
+pub use cache::CacheSettings;
 pub use doc::page;
 pub use fleet::{BlocksAt, Fleet};
 pub use print::{json, lines};
@@ -47,9 +50,17 @@ pub struct Settings {
     /// What each front is told, in the order of [`FRONTS`].
     pub fronts: Vec<FrontSettings>,
     pub admin_port: u16,
+    /// Where else the admin API listens, over TLS.
+    pub admin_remote: Option<SocketAddr>,
+    /// What browsers may call the portal, beside loopback and the address above.
+    pub admin_names: Vec<String>,
     pub ready_file: Option<PathBuf>,
+    /// Quotas of the bus.
+    pub bus: lazuli_bus_shape::BusSettings,
     /// Entities of the bus to make at start.
     pub servicebus_config: Option<PathBuf>,
+    /// Hubs to make at start.
+    pub eventhubs_config: Option<PathBuf>,
     pub durability: Durability,
     pub cache_bytes: u64,
     /// Files of certificate chain and private key; none means a self-signed certificate in the data folder.
@@ -72,6 +83,8 @@ pub struct Settings {
     pub documents: lazuli_documents::Limits,
     /// What the Kafka front does.
     pub kafka: lazuli_kafka::Settings,
+    pub cache: CacheSettings,
+    pub search: lazuli_search::Settings,
     pub document_sizing: lazuli_shapes::document::Sizing,
     pub balance: Balance,
     /// How many partitions have a history.
@@ -175,6 +188,17 @@ impl fmt::Display for Wrong {
 impl std::error::Error for Wrong {}
 
 impl Settings {
+    /// Ports on which a front listens beside its own.
+    pub(crate) fn more_ports(&self, front: &str) -> &[u16] {
+        if front == crate::cache::FRONT { &self.cache.cluster_ports } else { &[] }
+    }
+
+    /// Whether the front of this name is to be served.
+    pub(crate) fn serves(&self, name: &str) -> bool {
+        let is_on = |it: &FrontSettings| it.front.name == name && !matches!(it.port, Port::Off);
+        self.fronts.iter().any(is_on)
+    }
+
     /// How long a request to any front may take.
     pub(crate) fn longest_request(&self) -> Duration {
         let each = self.fronts.iter().map(|front| front.listening.http.request_timeout);
@@ -190,8 +214,12 @@ impl Settings {
             host: one.need("host", value::host)?,
             fronts: FRONTS.iter().map(|front| of_front(&one, front)).collect::<Result<_>>()?,
             admin_port: admin_port(&one)?,
+            admin_remote: one.may("admin-remote", value::socket)?,
+            admin_names: one.may("admin-names", value::hosts)?.unwrap_or_default(),
             ready_file: one.file("ready-file"),
+            bus: messaging::bus(&one)?,
             servicebus_config: one.file("servicebus-config"),
+            eventhubs_config: one.file("eventhubs-config"),
             durability: one.need("durability", |text| value::choice(text, DURABILITIES))?,
             cache_bytes: one.need("cache-size", value::bytes)?,
             tls_files: tls_files(&one)?,
@@ -204,6 +232,8 @@ impl Settings {
             tables: storage::tables(&one)?,
             documents: documents::limits(&one)?,
             kafka: messaging::kafka(&one)?,
+            cache: cache::cache(&one)?,
+            search: search::settings(&one)?,
             document_sizing: documents::sizing(&one)?,
             balance: balance::balance(&one)?,
             history_partitions_max: one.need("history-partitions-max", value::count)?,

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::{documents, messaging, storage};
+use super::{cache, documents, messaging, search, storage};
 use crate::fronts::FRONTS;
 
 /// One setting. Its name is the same everywhere: `table-port` is the flag `--table-port`, the variable
@@ -84,7 +84,8 @@ pub static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| {
 
 /// The rows of all fronts, of the server, and of the fronts that have a file of their own here.
 fn all_rows() -> impl Iterator<Item = &'static Row> {
-    ROWS.iter().chain(storage::ROWS).chain(documents::ROWS).chain(messaging::ROWS)
+    let fronts = storage::ROWS.iter().chain(documents::ROWS).chain(messaging::ROWS);
+    ROWS.iter().chain(fronts).chain(search::ROWS).chain(cache::ROWS)
 }
 
 const ROWS: &[Row] = &[
@@ -103,7 +104,19 @@ const ROWS: &[Row] = &[
         "admin-port",
         "PORT",
         Some("10010"),
-        "The port of the admin API, always on 127.0.0.1; 0 takes any free one",
+        "The port of the admin API on 127.0.0.1; 0 takes any free one",
+    ),
+    row(
+        "admin-remote",
+        "ADDRESS:PORT",
+        None,
+        "Serve the admin API and the portal at this address too, over TLS only",
+    ),
+    row(
+        "admin-names",
+        "NAME,…",
+        None,
+        "Names by which browsers reach the portal at admin-remote, beside its address",
     ),
     row(
         "ready-file",

@@ -1,6 +1,6 @@
 //! The values of settings: text to number of bytes, time, address and so on. Errors say what is expected.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use lazuli_balance::{Weights, Window};
@@ -21,6 +21,11 @@ pub(super) fn host(text: &str) -> Parsed<IpAddr> {
 
 pub(super) fn port(text: &str) -> Parsed<u16> {
     text.parse().map_err(|_| "a port from 0 to 65535".to_owned())
+}
+
+pub(super) fn socket(text: &str) -> Parsed<SocketAddr> {
+    text.parse()
+        .map_err(|_| "an address with a port, such as 0.0.0.0:10011 or [::]:10011".to_owned())
 }
 
 /// A port, or `off` for none.

@@ -38,6 +38,10 @@ impl Plan {
 /// Copies files, folders and blobs.
 pub fn cp(account: &Arc<Account>, cp: &Cp, json: bool) -> Result<()> {
     let (source, target) = locations(&cp.source, &cp.target)?;
+    let has_choice = !cp.choice.include.is_empty() || !cp.choice.exclude.is_empty();
+    if has_choice && !cp.recursive {
+        return Err(Failure::usage("--include and --exclude go with --recursive"));
+    }
     let mut session = Session::new(Arc::clone(account))?;
     let plan = match (source, target) {
         (Location::Local(file), Location::Remote(to)) => upload(&file, &to, cp)?,
@@ -124,7 +128,8 @@ fn upload(source: &Path, to: &BlobAddress, cp: &Cp) -> Result<Plan> {
         let to = below.with(&found.name);
         Task::Upload { file: found.path, size: found.size, to }
     };
-    Ok(Plan { tasks: tree.files.into_iter().map(task).collect(), refused: tree.refused })
+    let chosen = tree.files.into_iter().filter(|found| cp.choice.has(&found.name));
+    Ok(Plan { tasks: chosen.map(task).collect(), refused: tree.refused })
 }
 
 fn download(session: &mut Session, from: &BlobAddress, target: &Path, cp: &Cp) -> Result<Plan> {
@@ -133,7 +138,9 @@ fn download(session: &mut Session, from: &BlobAddress, target: &Path, cp: &Cp) -
         let below = from.below();
         for entry in listing::below(session, &below)? {
             let (blob, name) = relative(&below, &entry)?;
-            plan.download(blob, entry, target, &name);
+            if cp.choice.has(&name) {
+                plan.download(blob, entry, target, &name);
+            }
         }
         return Ok(plan);
     }
@@ -164,7 +171,9 @@ fn copy(session: &mut Session, from: &BlobAddress, to: &BlobAddress, cp: &Cp) ->
     let (from, to) = (from.below(), to.below());
     for entry in listing::below(session, &from)? {
         let (blob, name) = relative(&from, &entry)?;
-        plan.tasks.push(Task::Copy { from: blob, to: to.with(&name), size: entry.size });
+        if cp.choice.has(&name) {
+            plan.tasks.push(Task::Copy { from: blob, to: to.with(&name), size: entry.size });
+        }
     }
     Ok(plan)
 }

@@ -3,15 +3,14 @@
 use lazuli_console::{Failure, Result};
 use lazuli_http::date::parse_rfc1123;
 use lazuli_http::uri::{percent_decode, percent_encode};
-use lazuli_http::xml::{self, Element};
+use lazuli_http::xml::Element;
 
 use super::address::BlobAddress;
-use crate::session::{Call, Session};
+use crate::pages::{each, marker, wrong};
+use crate::session::Session;
 
 /// The most names on a page that are asked for.
 const PAGE_NAMES_MAX: usize = 2_000;
-/// The most elements of a page that are read: names have about thirty each.
-const PAGE_ELEMENTS_MAX: usize = 64 * PAGE_NAMES_MAX;
 /// The most blobs or files that one command works on, since it keeps their names in memory.
 pub(super) const ENTRIES_MAX: usize = 5_000_000;
 
@@ -89,36 +88,6 @@ pub(super) fn containers(session: &mut Session) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Asks for page after page. The visitor says where the next one begins.
-fn each(
-    session: &mut Session,
-    path: &str,
-    fixed: &str,
-    mut visit: impl FnMut(&Element) -> Result<Option<String>>,
-) -> Result<()> {
-    let mut marker: Option<String> = None;
-    loop {
-        let from = marker.as_deref().map(|marker| format!("&marker={}", percent_encode(marker)));
-        let query = format!("{fixed}{}", from.unwrap_or_default());
-        let answer = session.expect(Call { query: &query, ..Call::new("GET", path) })?;
-        let root = xml::parse_up_to(&answer.body, PAGE_ELEMENTS_MAX).map_err(|_| wrong())?;
-        let next = visit(&root)?;
-        match next {
-            None => return Ok(()),
-            Some(next) if marker.as_ref() == Some(&next) => return Err(wrong()),
-            Some(next) => marker = Some(next),
-        }
-    }
-}
-
-fn wrong() -> Failure {
-    Failure::failed("the answer of the service is not a list")
-}
-
-fn marker(root: &Element) -> Option<String> {
-    root.child_text("NextMarker").map(str::to_owned)
-}
-
 fn read_page(root: &Element) -> Option<Page> {
     let mut page = Page { next: marker(root), ..Page::default() };
     for element in &root.child("Blobs")?.children {
@@ -161,6 +130,8 @@ fn quoted(etag: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use lazuli_http::xml;
+
     use super::*;
 
     const PAGE: &str = "<?xml version=\"1.0\"?><EnumerationResults><Blobs>\

@@ -4,6 +4,7 @@
 //! and `one` do one each.
 
 mod address;
+mod choice;
 mod cp;
 mod digest;
 mod download;
@@ -18,7 +19,7 @@ mod work;
 use std::sync::Arc;
 
 use clap::Args;
-use lazuli_console::{Result, output};
+use lazuli_console::{Failure, Result, confirm, output};
 use lazuli_http::date::{Fraction, TICKS_PER_SECOND, format_iso8601};
 use serde_json::{Value, json};
 
@@ -30,6 +31,7 @@ use listing::Entry;
 use work::{Options, Task};
 
 pub use address::{BlobAddress, Location};
+pub use choice::Choice;
 pub use cp::cp;
 pub use digest::Sum;
 pub use local::{PART_SUFFIX, cannot};
@@ -77,6 +79,8 @@ pub struct Cp {
     #[arg(long, short)]
     pub recursive: bool,
     #[command(flatten)]
+    pub choice: Choice,
+    #[command(flatten)]
     pub transfer: Transfer,
 }
 
@@ -100,6 +104,14 @@ pub struct Rm {
     /// Remove everything below a prefix, or all blobs of a container
     #[arg(long, short)]
     pub recursive: bool,
+    #[command(flatten)]
+    pub choice: Choice,
+    /// Only print what would be removed
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask before many blobs are removed
+    #[arg(long, short)]
+    pub yes: bool,
     /// How many requests to send at the same time
     #[arg(long, value_name = "N", default_value = "8",
           value_parser = clap::value_parser!(u64).range(1..=PARALLEL_MAX))]
@@ -187,6 +199,10 @@ pub fn rm(account: &Arc<Account>, rm: &Rm, json: bool) -> Result<()> {
     let mut session = Session::new(Arc::clone(account))?;
     if !rm.recursive {
         cp::check_name(&address)?;
+        if rm.dry_run {
+            output::line(&format!("would remove {address}"));
+            return Ok(());
+        }
         one::remove(&mut session, &address)?;
         let answer = json!({ "removed": 1, "failed": 0 });
         output::changed(json, &answer, || format!("removed {address}"));
@@ -194,8 +210,22 @@ pub fn rm(account: &Arc<Account>, rm: &Rm, json: bool) -> Result<()> {
     }
     let below = address.below();
     let entries = listing::below(&mut session, &below)?;
-    let task = |entry: &Entry| Ok(Task::Remove(cp::relative(&below, entry)?.0));
-    let tasks = entries.iter().map(task).collect::<Result<_>>()?;
+    let mut tasks = Vec::new();
+    for entry in &entries {
+        let (blob, name) = cp::relative(&below, entry)?;
+        if rm.choice.has(&name) {
+            tasks.push(Task::Remove(blob));
+        }
+    }
+    if rm.dry_run {
+        cp::show(&cp::Plan { tasks, refused: Vec::new() }, json);
+        return Ok(());
+    }
+    if !rm.yes
+        && !confirm::ask(&format!("remove {} below {below}?", cp::count_text(tasks.len() as u64)))?
+    {
+        return Err(Failure::failed("nothing was removed"));
+    }
     let options =
         Options { parallel: rm.parallel, quiet: true, follow_links: false, announce: !json };
     let done = work::run(account, tasks, &[], options)?;

@@ -1,6 +1,7 @@
-//! Databases and containers: listed and created.
+//! Databases and containers: listed and created, and their indexes built anew.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lazuli_console::{Failure, Result, output};
 use lazuli_http::uri::percent_encode;
@@ -77,5 +78,31 @@ pub fn create(
     service.session.expect(call)?;
     let answer = json!({ "container": place.shown(), "key": keys, "throughput": throughput });
     output::changed(json, &answer, || format!("created container {}", place.shown()));
+    Ok(())
+}
+
+/// How often a container is asked how far its index has come.
+const LOOKS: Duration = Duration::from_millis(500);
+
+/// Builds the index of a container anew, and waits until that is done.
+pub fn reindex(account: &Arc<Account>, place: &Place, waits: bool, json: bool) -> Result<()> {
+    let mut service = Service::new(account)?;
+    let path = place.path();
+    let headers = [("x-lazuli-index", "rebuild")];
+    service.session.expect(Call { headers: &headers, ..Call::new("POST", &path) })?;
+    let mut is_done = false;
+    while waits && !is_done {
+        std::thread::sleep(LOOKS);
+        let headers = [("x-ms-documentdb-populatequotainfo", "true")];
+        let answer =
+            service.session.expect(Call { headers: &headers, ..Call::new("GET", &path) })?;
+        let percent = answer.header("x-ms-documentdb-collection-index-transformation-progress");
+        is_done = percent == Some("100");
+    }
+    let answer = json!({ "container": place.shown(), "complete": is_done });
+    output::changed(json, &answer, || match is_done {
+        true => format!("built the index of {} anew", place.shown()),
+        false => format!("began to build the index of {} anew", place.shown()),
+    });
     Ok(())
 }

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-pub use containers::{create, list};
+pub use containers::{create, list, reindex};
 pub use export::export;
 pub use import::import;
 pub use query::query;

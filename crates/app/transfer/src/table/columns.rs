@@ -6,9 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use lazuli_azure::odata::{EdmType, Metadata, Value, write_property, write_string};
 
 use super::entity::{PARTITION_KEY, Properties, ROW_KEY, TIMESTAMP};
+use super::layout::{Layout, guess, property_name};
 use crate::csv::{FIELDS_MAX, Field, write_field};
 
 const TYPE_MARK: &str = "@type";
+/// The most columns that an error names.
+const COLUMNS_SHOWN_MAX: usize = 20;
 
 /// A column that holds values.
 #[derive(Debug)]
@@ -17,8 +20,8 @@ struct Column {
     name: String,
     /// The column with the type of each value.
     type_at: Option<usize>,
-    /// The type of values without one of their own, given in the header as `Name@Edm.Type`.
-    kind: EdmType,
+    /// The type of values without one of their own: given in the header as `Name@Edm.Type`, or by the layout. None is guessed.
+    kind: Option<EdmType>,
 }
 
 /// What the header of a file says.
@@ -30,37 +33,39 @@ pub(super) struct Header {
 
 impl Header {
     /// Reads the first row. The error is a sentence.
-    pub(super) fn read(fields: &[Field]) -> Result<Self, String> {
+    pub(super) fn read(fields: &[Field], layout: &Layout) -> Result<Self, String> {
         let mut columns: Vec<Column> = Vec::new();
-        let mut names = BTreeMap::new();
-        for (at, field) in fields.iter().enumerate() {
-            // Some programs begin a file with a mark of its encoding.
-            let text = field.text.trim_start_matches('\u{feff}').trim();
+        // Some programs begin a file with a mark of its encoding.
+        let texts = fields.iter().map(|field| field.text.trim_start_matches('\u{feff}').trim());
+        for (at, text) in texts.clone().enumerate() {
             if text.ends_with(TYPE_MARK) {
                 continue;
             }
-            let (name, kind) = match text.rsplit_once('@') {
-                None => (text, EdmType::String),
-                Some((name, kind)) => (name, kind_of(kind)?),
+            let (name, own) = match text.rsplit_once('@') {
+                None => (text, None),
+                Some((name, kind)) => (name, Some(kind_of(kind)?)),
             };
-            if names.insert(name.to_owned(), columns.len()).is_some() {
-                return Err(format!("column {name} stands there twice"));
+            for name in names_of(name, layout) {
+                let kind = own.or_else(|| layout.type_of(text));
+                if columns.iter().any(|column| column.name == name) {
+                    return Err(format!("column {name} stands there twice"));
+                }
+                columns.push(Column { at, name, type_at: None, kind });
             }
-            columns.push(Column { at, name: name.to_owned(), type_at: None, kind });
         }
-        for (at, field) in fields.iter().enumerate() {
-            let Some(name) = field.text.trim().strip_suffix(TYPE_MARK) else { continue };
-            let name = name.trim_start_matches('\u{feff}');
-            match names.get(name) {
-                Some(column) => columns[*column].type_at = Some(at),
+        for (at, text) in texts.clone().enumerate() {
+            let Some(name) = text.strip_suffix(TYPE_MARK) else { continue };
+            match columns.iter_mut().find(|column| column.name == name) {
+                Some(column) => column.type_at = Some(at),
                 None => return Err(format!("{name}{TYPE_MARK} has no column {name}")),
             }
         }
-        for key in [PARTITION_KEY, ROW_KEY] {
-            if !names.contains_key(key) {
-                return Err(format!("the header has no column {key}"));
+        for (key, asked) in [(PARTITION_KEY, &layout.partition_key), (ROW_KEY, &layout.row_key)] {
+            if !columns.iter().any(|column| column.name == key) {
+                return Err(no_key(key, asked.as_deref(), texts));
             }
         }
+        layout.check_types(|name| texts.clone().any(|text| text == name))?;
         Ok(Self { columns, width: fields.len() })
     }
 
@@ -77,7 +82,7 @@ impl Header {
             let note = column.type_at.map_or("", |at| fields[at].text.trim());
             let kind = match note {
                 _ if is_key => EdmType::String,
-                "" => column.kind,
+                "" => column.kind.unwrap_or_else(|| guess(&field.text)),
                 note => kind_of(note)?,
             };
             // No text is an empty text where the type or quotation marks say so, and no property elsewhere.
@@ -96,7 +101,34 @@ impl Header {
     }
 }
 
-fn kind_of(text: &str) -> Result<EdmType, String> {
+/// The properties that a column fills: one, or both keys where both are taken from it.
+fn names_of(column: &str, layout: &Layout) -> Vec<String> {
+    let is_asked = |asked: &Option<String>| asked.as_deref() == Some(column);
+    let keys = [(PARTITION_KEY, &layout.partition_key), (ROW_KEY, &layout.row_key)];
+    let named: Vec<String> = keys
+        .into_iter()
+        .filter(|(_, asked)| is_asked(asked))
+        .map(|(key, _)| key.to_owned())
+        .collect();
+    match (named.is_empty(), layout.is_foreign()) {
+        (false, _) => named,
+        (true, true) => vec![property_name(column)],
+        (true, false) => vec![column.to_owned()],
+    }
+}
+
+fn no_key<'a>(key: &str, asked: Option<&str>, texts: impl Iterator<Item = &'a str>) -> String {
+    let listed = texts.take(COLUMNS_SHOWN_MAX).collect::<Vec<_>>().join(", ");
+    match asked {
+        Some(column) => format!("the header has no column {column}; it has {listed}"),
+        None => {
+            let flag = if key == PARTITION_KEY { "--partition-key" } else { "--row-key" };
+            format!("the header has no column {key}; name another one with {flag}: it has {listed}")
+        }
+    }
+}
+
+pub(super) fn kind_of(text: &str) -> Result<EdmType, String> {
     let full = if text.starts_with("Edm.") { text.to_owned() } else { format!("Edm.{text}") };
     EdmType::parse(&full).ok_or_else(|| format!("{text} is no type"))
 }
@@ -202,6 +234,7 @@ fn text(value: &Value<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::entity::{object, properties};
+    use super::super::layout::Types;
     use super::*;
     use crate::csv::read_row;
 
@@ -210,7 +243,11 @@ mod tests {
     }
 
     fn entity(header: &str, row: &str) -> Result<String, String> {
-        let text = Header::read(&fields(header))?.object(&fields(row))?;
+        foreign(header, row, &Layout::default())
+    }
+
+    fn foreign(header: &str, row: &str, layout: &Layout) -> Result<String, String> {
+        let text = Header::read(&fields(header), layout)?.object(&fields(row))?;
         Ok(String::from_utf8(object(&properties(&text)?)).unwrap())
     }
 
@@ -234,7 +271,7 @@ mod tests {
         all.iter().for_each(|entity| union.write_row(&mut out, entity));
         let mut input = out.as_slice();
         let header = read_row(&mut input).unwrap().unwrap().fields.unwrap();
-        let header = Header::read(&header).unwrap();
+        let header = Header::read(&header, &Layout::default()).unwrap();
         for expected in all {
             let row = read_row(&mut input).unwrap().unwrap().fields.unwrap();
             let read = header.object(&row).unwrap();
@@ -271,9 +308,44 @@ mod tests {
     }
 
     #[test]
+    fn any_columns_become_keys_and_properties() {
+        let mut layout = Layout {
+            partition_key: Some("Customer Id".to_owned()),
+            row_key: Some("No".to_owned()),
+            types: Types::Guessed,
+            ..Layout::default()
+        };
+        let header = "No,Customer Id,Order Date,Total";
+        let read = foreign(header, "007,c1,2026-01-02T03:04:05Z,12.5", &layout).unwrap();
+        let expected = "{\"RowKey\":\"007\",\"PartitionKey\":\"c1\",\
+            \"Order_Date@odata.type\":\"Edm.DateTime\",\"Order_Date\":\"2026-01-02T03:04:05Z\",\
+            \"Total\":12.5}";
+        assert_eq!(read, expected);
+        layout.types = Types::Given(vec![("Total".to_owned(), EdmType::Int64)]);
+        let read = foreign(header, "1,c1,x,5", &layout).unwrap();
+        assert!(read.ends_with("\"Total@odata.type\":\"Edm.Int64\",\"Total\":\"5\"}"), "{read}");
+        // One column can be both keys.
+        layout.partition_key = Some("No".to_owned());
+        let read = foreign("No,Total", "1,5", &layout).unwrap();
+        assert!(read.starts_with("{\"PartitionKey\":\"1\",\"RowKey\":\"1\""), "{read}");
+        assert_eq!(
+            foreign("No,Id", "1,5", &layout).unwrap_err(),
+            "the header has no column Total, whose type is given"
+        );
+        layout.row_key = Some("Missing".to_owned());
+        assert_eq!(
+            foreign("No,Total", "1,5", &layout).unwrap_err(),
+            "the header has no column Missing; it has No, Total"
+        );
+    }
+
+    #[test]
     fn what_is_wrong_is_said() {
         let wrong = |header: &str, row: &str| entity(header, row).unwrap_err();
-        assert_eq!(wrong("PartitionKey,A", ""), "the header has no column RowKey");
+        assert_eq!(
+            wrong("PartitionKey,A", ""),
+            "the header has no column RowKey; name another one with --row-key: it has PartitionKey, A"
+        );
         assert_eq!(wrong("PartitionKey,RowKey,A,A", ""), "column A stands there twice");
         assert_eq!(wrong("PartitionKey,RowKey,A@type", ""), "A@type has no column A");
         assert_eq!(wrong("PartitionKey,RowKey,A@Money", ""), "Money is no type");

@@ -16,6 +16,7 @@ use lazuli_console::progress::{Figures, Meter};
 use lazuli_console::{Failure, Result, output};
 use serde_json::json;
 
+use super::layout::Layout;
 use super::source::{Record, Source};
 use super::writer::{Batch, Item, Order, Outcome, Writer};
 use super::{Import, ensure, format_of, is_standard, name_of};
@@ -33,6 +34,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Writes the entities of a file, or of standard input, to a table.
 pub fn import(account: &Arc<Account>, import: &Import, json: bool) -> Result<()> {
     let format = format_of(import.format, &import.file);
+    let layout = import.layout(format)?;
     let is_kept = import.progress.is_some() || !is_standard(&import.file);
     if import.resume && !is_kept {
         return Err(Failure::usage("standard input is resumed only with --progress FILE"));
@@ -41,6 +43,10 @@ pub fn import(account: &Arc<Account>, import: &Import, json: bool) -> Result<()>
         "import": account.base(), "account": account.name, "table": import.table,
         "format": name_of(&format), "mode": name_of(&import.mode),
     });
+    let mut what = what;
+    if layout.json() != Layout::default().json() {
+        what["layout"] = layout.json();
+    }
     let progress = match &import.progress {
         None if is_kept => Progress::of_file(&import.file, what),
         path => Progress::new(path.clone(), what),
@@ -54,7 +60,7 @@ pub fn import(account: &Arc<Account>, import: &Import, json: bool) -> Result<()>
     }
     let kept = if import.resume { progress.read()? } else { None };
     let (input, total) = open(&import.file)?;
-    let mut source = Source::open(input, format)?;
+    let mut source = Source::open(input, format, &layout)?;
     let mut frontier = Frontier::start();
     if let Some(kept) = &kept {
         frontier = Frontier::from_json(kept)

@@ -1,12 +1,13 @@
 //! Tables of an account, and their entities in and out of files.
 //!
 //! An export reads pages ([`export`]) and writes lines of JSON or rows of CSV (`columns`). An import reads them back
-//! (`source`), writes them in transactions by several connections (`import`, `writer`).
+//! (`source`; `layout` for files of other programs), writes them in transactions by several connections (`import`, `writer`).
 
 mod columns;
 mod entity;
 mod export;
 mod import;
+mod layout;
 mod source;
 mod writer;
 
@@ -94,6 +95,19 @@ pub struct Import {
     /// The format of the file [default: csv for files that end so, else jsonl]
     #[arg(long)]
     pub format: Option<Format>,
+    /// The column of a CSV file that becomes the partition key, instead of one named PartitionKey
+    #[arg(long, value_name = "COLUMN")]
+    pub partition_key: Option<String>,
+    /// The column of a CSV file that becomes the row key, instead of one named RowKey
+    #[arg(long, value_name = "COLUMN")]
+    pub row_key: Option<String>,
+    /// What separates the fields of a CSV file: one character, or the word tab [default: ,]
+    #[arg(long, value_name = "CHARACTER")]
+    pub delimiter: Option<String>,
+    /// Types of columns, such as Total=Double,Count=Int32; or guess, which takes each value for what it looks like
+    /// [default: text]
+    #[arg(long, value_name = "COLUMN=TYPE,…|guess")]
+    pub types: Option<String>,
     /// What to do with an entity that exists already
     #[arg(long, default_value = "replace")]
     pub mode: Mode,
@@ -119,6 +133,31 @@ pub struct Import {
     /// Show no progress
     #[arg(long)]
     pub quiet: bool,
+}
+
+impl Import {
+    /// How the file is laid out. Options that are for CSV alone are refused for others.
+    fn layout(&self, format: Format) -> Result<layout::Layout> {
+        let Self { partition_key, row_key, delimiter, types, .. } = self;
+        let is_plain =
+            [partition_key, row_key, delimiter, types].iter().all(|option| option.is_none());
+        if format != Format::Csv && !is_plain {
+            let message = "--partition-key, --row-key, --delimiter and --types are for CSV files";
+            return Err(Failure::usage(message).hint("--format csv says that the file is one"));
+        }
+        let mut layout = layout::Layout {
+            partition_key: partition_key.clone(),
+            row_key: row_key.clone(),
+            ..layout::Layout::default()
+        };
+        if let Some(text) = delimiter {
+            layout.delimiter = layout::delimiter(text).map_err(Failure::usage)?;
+        }
+        if let Some(text) = types {
+            layout.types = layout::types(text).map_err(Failure::usage)?;
+        }
+        Ok(layout)
+    }
 }
 
 /// Reads the name of a table. Refuses names that would change the path of a request.

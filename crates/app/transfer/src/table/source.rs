@@ -8,7 +8,8 @@ use lazuli_console::{Failure, Result};
 use super::Format;
 use super::columns::Header;
 use super::entity::Entity;
-use crate::csv::read_row;
+use super::layout::Layout;
+use crate::csv::read_row_by;
 use crate::frontier::FilePosition;
 
 /// The longest line of JSON. An entity of the service has 1 MiB.
@@ -29,19 +30,26 @@ pub(super) struct Record {
 pub(super) struct Source {
     input: Box<dyn BufRead + Send>,
     header: Option<Header>,
+    delimiter: u8,
     at: FilePosition,
 }
 
 impl Source {
     /// Begins to read: the header first, if the format has one.
-    pub(super) fn open(input: Box<dyn BufRead + Send>, format: Format) -> Result<Self> {
-        let mut source = Self { input, header: None, at: FilePosition { offset: 0, line: 1 } };
+    pub(super) fn open(
+        input: Box<dyn BufRead + Send>,
+        format: Format,
+        layout: &Layout,
+    ) -> Result<Self> {
+        let (delimiter, at) = (layout.delimiter, FilePosition { offset: 0, line: 1 });
+        let mut source = Self { input, header: None, delimiter, at };
         if format == Format::Csv {
-            let row = read_row(&mut source.input).map_err(|error| source.broken(&error))?;
+            let row = read_row_by(&mut source.input, delimiter);
+            let row = row.map_err(|error| source.broken(&error))?;
             let row = row.ok_or_else(|| Failure::failed("the file is empty: it has no header"))?;
             let wrong = |reason: String| Failure::failed(format!("line 1: {reason}"));
             let fields = row.fields.map_err(wrong)?;
-            source.header = Some(Header::read(&fields).map_err(wrong)?);
+            source.header = Some(Header::read(&fields, layout).map_err(wrong)?);
             source.advance(row.bytes, row.lines);
         }
         Ok(source)
@@ -79,7 +87,8 @@ impl Source {
             let from = self.at;
             let entity = match &self.header {
                 Some(header) => {
-                    let row = read_row(&mut self.input).map_err(|error| self.broken(&error))?;
+                    let row = read_row_by(&mut self.input, self.delimiter);
+                    let row = row.map_err(|error| self.broken(&error))?;
                     let Some(row) = row else { return Ok(None) };
                     let blank = row.fields.as_ref().is_ok_and(|fields| {
                         matches!(fields.as_slice(), [field] if field.text.trim().is_empty())
@@ -141,7 +150,7 @@ mod tests {
     use super::*;
 
     fn source(text: &'static str, format: Format) -> Source {
-        Source::open(Box::new(text.as_bytes()), format).unwrap()
+        Source::open(Box::new(text.as_bytes()), format, &Layout::default()).unwrap()
     }
 
     fn places(source: &mut Source) -> Vec<(u64, bool)> {

@@ -10,7 +10,7 @@ use crate::tree::{AggregateKind, Grouping};
 
 /// The state of one aggregate of one group.
 #[derive(Debug)]
-enum State {
+pub(super) enum State {
     Count(u64),
     /// Numbers so far; `None` once something else than a number came.
     Sum {
@@ -31,9 +31,9 @@ enum State {
 
 /// A sum with the error that rounding has made so far, so that the order of the rows does not show in the result.
 #[derive(Clone, Copy, Debug, Default)]
-struct Total {
-    sum: f64,
-    error: f64,
+pub(super) struct Total {
+    pub(super) sum: f64,
+    pub(super) error: f64,
 }
 
 impl Total {
@@ -52,10 +52,10 @@ impl Total {
 /// A group: its keys, and the states of its aggregates.
 #[derive(Debug)]
 pub(crate) struct Group {
-    keys: Vec<Option<Value>>,
-    states: Vec<State>,
+    pub(super) keys: Vec<Option<Value>>,
+    pub(super) states: Vec<State>,
     /// Bytes of the query's memory that its aggregates hold.
-    held: usize,
+    pub(super) held: usize,
 }
 
 /// The keys of a row's group, as bytes that are equal for equal keys and sort by them.

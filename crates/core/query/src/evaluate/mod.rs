@@ -7,6 +7,7 @@ mod datum;
 mod frame;
 mod like;
 mod operators;
+mod paused;
 mod rows;
 mod sort_key;
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::evaluate::{
     Context, Datum, Flow, Frame, Group, append_sort_key, evaluate, for_each_row, group_key,
     output_of_slots,
 };
+use crate::limits::PAUSED_BYTES_MAX;
 use crate::tree::{AggregateKind, Expression, Grouping, Level, Source};
 
 /// What is gathered.
@@ -105,6 +106,39 @@ impl Gather {
             Ok(Flow::Continue)
         })?;
         Ok(())
+    }
+
+    /// What was added up so far, if a later page can go on with it: aggregates without keys, and few groups. Groups that were
+    /// dropped because they are not on this page would be missing, and lists have no bound.
+    pub(super) fn pause(&self) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        match &self.kind {
+            GatherKind::One(group) => group.pause(&mut out)?,
+            GatherKind::Groups(top) => top.pause(&mut out)?,
+            GatherKind::Rows(_) | GatherKind::Ranked(_) | GatherKind::AllGroups(..) => return None,
+        }
+        (out.len() <= PAUSED_BYTES_MAX).then_some(out)
+    }
+
+    /// Goes on with what an earlier page has added up; false if that is no state of this query.
+    pub(super) fn resume(
+        &mut self,
+        level: &Level,
+        mut state: &[u8],
+        context: &Context,
+    ) -> Result<bool, QueryError> {
+        let Some(grouping) = &level.grouping else { return Ok(false) };
+        match &mut self.kind {
+            GatherKind::One(one) => match Group::resume(grouping, &mut state, context)? {
+                Some(group) if state.is_empty() => **one = group,
+                _ => return Ok(false),
+            },
+            GatherKind::Groups(top) => return top.resume(grouping, state, context),
+            GatherKind::Rows(_) | GatherKind::Ranked(_) | GatherKind::AllGroups(..) => {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     pub(super) fn push_count(&mut self, items: u64) {

@@ -4,7 +4,8 @@
 //! streams (rows are given as they come, and a page ends when it is full) or gathers (rows are sorted or grouped, and the
 //! page is known when all items were pushed). What gathers keeps only what can be on the page it makes: the next page is
 //! made from all items again, without the rows up to the last one given. So no state is kept between pages, and memory is
-//! bounded by the page.
+//! bounded by the page. Aggregates are small, so a page of them may end before all items were pushed: its continuation has what
+//! was added up.
 
 mod gather;
 mod output;
@@ -49,6 +50,8 @@ pub struct Execution {
     /// The query in FROM that must be complete first.
     before: Option<Box<Execution>>,
     items: u64,
+    /// The place of the last item of a query that gathers.
+    reached: Vec<u8>,
 }
 
 enum Mode {
@@ -95,23 +98,31 @@ impl Execution {
         if let Some(continuation) = continuation {
             let fits = matches!(continuation.position, Position::Item { .. }) == streams;
             if continuation.fingerprint != fingerprint || !fits {
-                let message = "The continuation token does not belong to this query.";
-                return Err(QueryError::new(ErrorKind::Continuation, message));
+                return Err(foreign());
             }
             (offset, limit) = (continuation.offset, continuation.limit);
             position = Some(continuation.position);
         }
+        let mut reached = Vec::new();
         let mode = match (streams, position) {
             (true, position) => Mode::Stream(Stream::new(position.unwrap_or(Position::START))),
             (false, position) => {
-                let after = match position {
-                    Some(Position::Key(key)) => Some(key),
-                    _ => None,
+                let (after, sums) = match position {
+                    Some(Position::Key(key)) => (Some(key), None),
+                    Some(Position::Sums { place, state }) => (None, Some((place, state))),
+                    Some(Position::Item { .. }) | None => (None, None),
                 };
                 let rows = limit.map_or(options.rows, |limit| {
                     options.rows.min(usize::try_from(limit).unwrap_or(usize::MAX))
                 });
-                Mode::Gather(Gather::new(level, rows, offset, options.bytes, after))
+                let mut gather = Gather::new(level, rows, offset, options.bytes, after);
+                if let Some((place, state)) = sums {
+                    if checked.before.is_some() || !gather.resume(level, &state, &context)? {
+                        return Err(foreign());
+                    }
+                    reached = place;
+                }
+                Mode::Gather(gather)
             }
         };
         // The innermost query has the context while it runs, and hands it on.
@@ -122,7 +133,19 @@ impl Execution {
             }
             None => (None, context),
         };
-        Ok(Self { checked, context, options, fingerprint, offset, limit, mode, before, items: 0 })
+        let items = 0;
+        Ok(Self {
+            checked,
+            context,
+            options,
+            fingerprint,
+            offset,
+            limit,
+            mode,
+            before,
+            items,
+            reached,
+        })
     }
 
     /// An execution of a query in FROM, whose one page is its whole result.
@@ -143,7 +166,11 @@ impl Execution {
 
     /// Whether a page may end before all items were pushed. If not, they must be pushed to the end.
     pub fn can_pause(&self) -> bool {
-        self.before.is_none() && matches!(self.mode, Mode::Stream(_))
+        self.before.is_none()
+            && match &self.mode {
+                Mode::Stream(_) => true,
+                Mode::Gather(gather) => gather.pause().is_some(),
+            }
     }
 
     /// Takes an item and its place in the order of the source, which must tell it apart from all others.
@@ -168,6 +195,8 @@ impl Execution {
         match &mut self.mode {
             Mode::Gather(gather) => {
                 gather.push(level, sources, place, &bound, &self.context)?;
+                self.reached.clear();
+                self.reached.extend_from_slice(place);
                 Ok(Wants::More)
             }
             Mode::Stream(_) => self.stream(level, sources, place, Some(&bound)),
@@ -190,10 +219,12 @@ impl Execution {
         }
     }
 
-    /// Takes the number of items that the plan's access yields, for plans that count.
-    pub fn push_count(&mut self, items: u64) {
+    /// Takes the number of items that the plan's access yields, for plans that count; or a part of it, and the place that
+    /// was counted up to.
+    pub fn push_count(&mut self, items: u64, place: Option<&[u8]>) {
         if let Mode::Gather(gather) = &mut self.mode {
             gather.push_count(items);
+            self.reached = place.unwrap_or_default().to_vec();
         }
     }
 
@@ -301,6 +332,18 @@ impl Execution {
                 let page = Page { rows: stream.rows, continuation, items: self.items };
                 Ok((page, self.context))
             }
+            Mode::Gather(gather) if !is_end && self.limit != Some(0) => {
+                let unpaused = || QueryError::invalid("The query cannot be paused here.");
+                let state = gather.pause().ok_or_else(unpaused)?;
+                let continuation = Some(Continuation {
+                    fingerprint: self.fingerprint,
+                    offset: self.offset,
+                    limit: self.limit,
+                    position: Position::Sums { place: self.reached, state },
+                });
+                let page = Page { rows: Vec::new(), continuation, items: self.items };
+                Ok((page, self.context))
+            }
             Mode::Gather(gather) => {
                 let has_null = self.options.has_null_extremes;
                 let result =
@@ -316,6 +359,11 @@ impl Execution {
             }
         }
     }
+}
+
+fn foreign() -> QueryError {
+    let message = "The continuation token does not belong to this query.";
+    QueryError::new(ErrorKind::Continuation, message)
 }
 
 fn too_large() -> QueryError {

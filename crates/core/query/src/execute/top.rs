@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::error::QueryError;
-use crate::limits::MEMORY_BYTES_MAX;
+use crate::evaluate::{Context, Group};
+use crate::limits::{MEMORY_BYTES_MAX, PAUSED_GROUPS_MAX};
+use crate::tree::Grouping;
 
 /// Entries by sort key, the least ones only.
 #[derive(Debug)]
@@ -92,6 +94,55 @@ impl<T> Top<T> {
     pub(super) fn finish(self) -> (impl Iterator<Item = (Vec<u8>, T)>, bool) {
         (self.entries.into_iter().map(|(key, (entry, _))| (key, entry)), self.has_dropped)
     }
+}
+
+impl Top<Group> {
+    /// Appends all groups, if none was dropped and they are few: `key that was given last | keys and groups`, each key with its
+    /// length in front of it.
+    pub(super) fn pause(&self, out: &mut Vec<u8>) -> Option<()> {
+        if self.has_dropped || self.entries.len() > PAUSED_GROUPS_MAX {
+            return None;
+        }
+        write_key(self.after.as_deref().unwrap_or_default(), out);
+        self.entries.iter().try_for_each(|(key, (group, _))| {
+            write_key(key, out);
+            group.pause(out)
+        })
+    }
+
+    /// Reads what [`pause`](Self::pause) has written; false if these are no groups of this query.
+    pub(super) fn resume(
+        &mut self,
+        grouping: &Grouping,
+        mut state: &[u8],
+        context: &Context,
+    ) -> Result<bool, QueryError> {
+        let Some(after) = read_key(&mut state) else { return Ok(false) };
+        self.after = Some(after).filter(|after| !after.is_empty());
+        while !state.is_empty() {
+            let Some(key) = read_key(&mut state) else { return Ok(false) };
+            let Some(group) = Group::resume(grouping, &mut state, context)? else {
+                return Ok(false);
+            };
+            if self.wants(&key) {
+                let bytes = group.bytes();
+                self.insert(key, group, bytes)?;
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn write_key(key: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&(key.len() as u32).to_be_bytes());
+    out.extend_from_slice(key);
+}
+
+fn read_key(bytes: &mut &[u8]) -> Option<Vec<u8>> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    let (key, rest) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
+    *bytes = rest;
+    Some(key.to_vec())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::condition::{Breadth, Condition, Entry, Reader};
 use super::path::Path;
 use super::range::KeyRange;
-use super::{Access, IndexScan, Order, Plan, Schema, UnservedOrder};
+use super::{Access, Composite, IndexScan, Order, Plan, Schema, UnservedOrder};
 use crate::check::Checked;
 use crate::functions::rank::Ranking;
 use crate::syntax::BinaryOp;
@@ -12,6 +12,16 @@ use lazuli_value::Value;
 
 /// The plan of a query over a container.
 pub fn plan(checked: &Checked, schema: &dyn Schema) -> Plan {
+    made(checked, schema, false)
+}
+
+/// The plan that reads items in the order that the query asks for, whatever its filter is, if an index has that order.
+/// Where many items pass the filter, it fills a page sooner than [`plan`], which would have all of them sorted.
+pub fn plan_in_order(checked: &Checked, schema: &dyn Schema) -> Option<Plan> {
+    Some(made(checked, schema, true)).filter(|plan| plan.order == Order::Merged)
+}
+
+fn made(checked: &Checked, schema: &dyn Schema, prefers_order: bool) -> Plan {
     let mut innermost = checked;
     while let Some(before) = &innermost.before {
         innermost = before;
@@ -42,13 +52,14 @@ pub fn plan(checked: &Checked, schema: &dyn Schema) -> Plan {
     }
     plan.partition_key = partition_key(level, &reader, schema);
     let best = best(&condition, schema);
-    let breadth = best.as_ref().map(|best| best.breadth);
+    let is_narrow = best.as_ref().is_some_and(|best| best.breadth <= Breadth::Prefix);
     if let Some(best) = best {
         plan.is_exact = best.is_exact;
         plan.access = best.access;
     }
     if is_whole && !level.sort.is_empty() && level.grouping.is_none() && !level.is_distinct {
-        order(level, &reader, schema, breadth, &mut plan);
+        let filter = Filter { condition: &condition, is_narrow: is_narrow && !prefers_order };
+        order(level, &reader, schema, &filter, &mut plan);
     }
     plan.is_count = is_whole && plan.is_exact && counts(level);
     plan
@@ -129,12 +140,18 @@ fn partition_key(level: &Level, reader: &Reader<'_>, schema: &dyn Schema) -> Vec
     schema.partition_key().iter().map_while(fixed).collect()
 }
 
+/// What a filter says, and whether its index is likely to find few items, so that it is read rather than that of the order.
+struct Filter<'a> {
+    condition: &'a Condition,
+    is_narrow: bool,
+}
+
 /// Has an index give the order if one can, and if the filter is not better served by another one.
 fn order(
     level: &Level,
     reader: &Reader<'_>,
     schema: &dyn Schema,
-    breadth: Option<Breadth>,
+    filter: &Filter<'_>,
     plan: &mut Plan,
 ) {
     let paths: Option<Vec<(Path, bool)>> = level
@@ -153,9 +170,12 @@ fn order(
         plan.unserved_order = Some(UnservedOrder::Path);
         return;
     };
-    let is_narrow = breadth.is_some_and(|breadth| breadth <= Breadth::Prefix);
     let [(path, is_descending)] = paths.as_slice() else {
-        return composite_order(&paths, schema, is_narrow, plan);
+        match composite_order(&paths, filter, schema) {
+            None => plan.unserved_order = Some(UnservedOrder::Composite),
+            Some(served) => served.take(filter, plan),
+        }
+        return;
     };
     if let Access::Index(scan) = &mut plan.access
         && scan.path == *path
@@ -168,37 +188,111 @@ fn order(
         plan.unserved_order = Some(UnservedOrder::Path);
         return;
     }
-    let is_everywhere = schema.is_everywhere(path);
-    if is_narrow || !(is_everywhere || schema.finds_missing()) {
+    if let Some(served) = composite_order(&paths, filter, schema) {
+        served.take(filter, plan);
+    }
+    if plan.order == Order::Merged || filter.is_narrow {
         return;
     }
-    plan.access = Access::Index(IndexScan {
+    let bounds = filter.condition.entry(path).map(|entry| entry.scan(*is_descending));
+    let is_everywhere = schema.is_everywhere(path);
+    if bounds.is_none() && !is_everywhere && !schema.finds_missing() {
+        return;
+    }
+    plan.access = Access::Index(bounds.unwrap_or(IndexScan {
         path: path.clone(),
         ranges: vec![KeyRange::all()],
         is_descending: *is_descending,
         has_missing: !is_everywhere,
-    });
+    }));
     plan.order = Order::Merged;
     plan.is_exact = level.filter.is_none();
 }
 
-fn composite_order(paths: &[(Path, bool)], schema: &dyn Schema, is_narrow: bool, plan: &mut Plan) {
-    let found = schema.composites().iter().enumerate().find_map(|(place, composite)| {
-        let one = &composite.paths;
-        let same = one.as_slice() == paths;
-        let opposite = one.len() == paths.len()
-            && one.iter().zip(paths).all(|(one, two)| one.0 == two.0 && one.1 != two.1);
-        (same || opposite).then_some((place, opposite))
-    });
-    match found {
-        None => plan.unserved_order = Some(UnservedOrder::Composite),
-        Some(_) if is_narrow => {}
-        Some((composite, is_descending)) => {
-            plan.access = Access::Composite { composite, is_descending };
-            plan.order = Order::Merged;
-            plan.is_exact = false;
-        }
+impl Condition {
+    /// What it demands of the values at one path, beside what it demands of others.
+    pub(super) fn entry(&self, path: &Path) -> Option<&Entry> {
+        let parts = match self {
+            Self::All(parts) => parts.as_slice(),
+            one => std::slice::from_ref(one),
+        };
+        parts.iter().find_map(|part| match part {
+            Self::Entry(entry) if entry.path == *path && !path.has_elements() => Some(entry),
+            _ => None,
+        })
     }
+
+    /// The order keys of the values that it fixes for these paths, from the first one on.
+    pub(super) fn fixed(&self, paths: &[(Path, bool)]) -> Vec<Vec<u8>> {
+        let value = |(path, _): &(Path, bool)| match self.entry(path)?.ranges.as_slice() {
+            [range] if range.is_one_value() => Some(range.from.clone()),
+            _ => None,
+        };
+        paths.iter().map_while(value).collect()
+    }
+}
+
+/// A composite index that has an order.
+struct Served {
+    access: Access,
+    /// The paths at its beginning whose values the filter fixes: only their entries are read.
+    fixed: Vec<Path>,
+}
+
+impl Served {
+    /// Reads by this index, unless the filter has a better one.
+    fn take(self, filter: &Filter<'_>, plan: &mut Plan) {
+        let is_as_narrow =
+            matches!(&plan.access, Access::Index(scan) if self.fixed.contains(&scan.path));
+        if filter.is_narrow && !is_as_narrow {
+            return;
+        }
+        plan.access = self.access;
+        plan.order = Order::Merged;
+        plan.is_exact = false;
+    }
+}
+
+/// A composite index that ends with the paths of an order, all in its directions or all in the opposite ones. The paths in
+/// front of them must be fixed by the filter.
+fn composite_order(
+    paths: &[(Path, bool)],
+    filter: &Filter<'_>,
+    schema: &dyn Schema,
+) -> Option<Served> {
+    let fits = |composite: &Composite| {
+        let head = composite.paths.len().checked_sub(paths.len())?;
+        let tail = &composite.paths[head..];
+        let is_opposite = tail.iter().zip(paths).all(|(one, two)| one.0 == two.0 && one.1 != two.1);
+        let values = filter.condition.fixed(&composite.paths);
+        let fits = (tail == paths || is_opposite) && values.len() >= head;
+        fits.then_some((is_opposite, values))
+    };
+    // The one of which the least is read comes first.
+    let all = schema.composites().iter().enumerate();
+    let found = all.filter_map(|(place, composite)| Some((place, fits(composite)?)));
+    let (place, (is_descending, values)) = found.max_by_key(|(_, (_, values))| values.len())?;
+    let composite = &schema.composites()[place].paths;
+    let mut front = Vec::new();
+    for (value, (_, descends)) in values.iter().zip(composite) {
+        let turned = value.iter().map(|byte| if *descends { !*byte } else { *byte });
+        front.extend(turned);
+    }
+    let next = composite.get(values.len());
+    let bounds = next.and_then(|(path, down)| Some((filter.condition.entry(path)?, *down)));
+    let ranges = match bounds {
+        Some((entry, is_turned)) => {
+            let mut ranges: Vec<KeyRange> =
+                entry.ranges.iter().map(|range| range.behind_key(&front, is_turned)).collect();
+            if is_turned {
+                ranges.reverse();
+            }
+            ranges
+        }
+        None => vec![KeyRange::all().behind_key(&front, false)],
+    };
+    let fixed = composite[..values.len()].iter().map(|(path, _)| path.clone()).collect();
+    Some(Served { access: Access::Composite { composite: place, ranges, is_descending }, fixed })
 }
 
 /// Whether a query gives nothing but the number of its rows, one for each item.

@@ -2,7 +2,7 @@
 
 use lazuli_value::{Object, Value};
 
-use super::{Access, IndexScan, Order, Plan, UnservedOrder};
+use super::{Access, IndexScan, KeyRange, Order, Plan, UnservedOrder};
 
 impl Plan {
     /// The plan as an object with plain names.
@@ -20,9 +20,11 @@ impl Plan {
         if !scans.is_empty() {
             out.insert("indexes", Value::Array(scans.into_iter().map(explain_scan).collect()));
         }
-        if let Access::Composite { composite, is_descending } = self.access {
-            out.insert("composite", Value::Int64(composite as i64));
-            out.insert("descending", is_descending.into());
+        if let Access::Composite { composite, ranges, is_descending } = &self.access {
+            out.insert("composite", Value::Int64(*composite as i64));
+            out.insert("rangeCount", Value::Int64(ranges.len() as i64));
+            out.insert("bounded", (*ranges != [KeyRange::all()]).into());
+            out.insert("descending", (*is_descending).into());
         }
         if !self.partition_key.is_empty() {
             let key = self.partition_key.iter().map(|value| match value {

@@ -12,7 +12,7 @@ mod range;
 #[cfg(test)]
 mod tests;
 
-pub use choose::plan;
+pub use choose::{plan, plan_in_order};
 pub use path::{Path, Step};
 pub use range::KeyRange;
 
@@ -57,8 +57,8 @@ pub enum Access {
     Index(IndexScan),
     /// The items with an entry in any of these, each item once.
     AnyOf(Vec<IndexScan>),
-    /// All items in the order of a composite index, backwards or not.
-    Composite { composite: usize, is_descending: bool },
+    /// The items with an entry in these ranges of a composite index, in their order, backwards or not.
+    Composite { composite: usize, ranges: Vec<KeyRange>, is_descending: bool },
 }
 
 /// Ranges of one index.

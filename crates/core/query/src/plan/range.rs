@@ -1,6 +1,8 @@
 //! Ranges of order keys.
 
-use lazuli_value::{Kind, ValueRef, key_is_cut, kind_bounds, order_key, string_prefix_key};
+use lazuli_value::{
+    Kind, ValueRef, key_is_cut, kind_bounds, order_key, order_key_length, string_prefix_key,
+};
 
 /// Order keys from one, included, to another, excluded. Bounds may be beginnings of keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +67,28 @@ impl KeyRange {
             (false, true) => Self { from: key, to: kind.to },
             (false, false) => Self { from: behind(&key), to: kind.to },
         }
+    }
+
+    /// The keys of values in this range as parts of longer keys: these bytes come in front of them, and if they are turned,
+    /// all their bits are inverted, so that they sort the other way around.
+    #[must_use]
+    pub(super) fn behind_key(&self, front: &[u8], is_turned: bool) -> Self {
+        let join = |part: &[u8]| [front, part].concat();
+        if !is_turned {
+            return Self { from: join(&self.from), to: join(&self.to) };
+        }
+        let turned = |part: &[u8]| part.iter().map(|byte| !byte).collect::<Vec<u8>>();
+        // Order keys never begin with 0xff, so turned ones never begin with zero, nor with 0xff.
+        let end = match self.from.is_empty() {
+            true => vec![0xff],
+            false => behind(&turned(&self.from)),
+        };
+        Self { from: join(&behind(&turned(&self.to))), to: join(&end) }
+    }
+
+    /// Whether it holds the keys of exactly one value.
+    pub fn is_one_value(&self) -> bool {
+        order_key_length(&self.from) == Some(self.from.len()) && self.to == behind(&self.from)
     }
 
     pub fn is_empty(&self) -> bool {

@@ -1,6 +1,8 @@
 //! Tests of plans: which index serves which filter, and what is left to do.
 
-use super::{Access, Composite, Order, Path, Plan, Schema, UnservedOrder, plan};
+use super::{
+    Access, Composite, KeyRange, Order, Path, Plan, Schema, UnservedOrder, plan, plan_in_order,
+};
 use crate::Query;
 use crate::check::Parameters;
 
@@ -36,14 +38,22 @@ impl Schema for Container {
     }
 }
 
-fn made(text: &str) -> Plan {
+fn container() -> Container {
     let composite = vec![(Path::of(&["a"]), false), (Path::of(&["b"]), true)];
-    let container = Container {
+    Container {
         key: vec![Path::of(&["k"]), Path::of(&["sub"])],
         composites: vec![Composite { paths: composite }],
-    };
+    }
+}
+
+fn made(text: &str) -> Plan {
     let checked = Query::parse(text).expect(text).check(&Parameters::new()).expect(text);
-    plan(&checked, &container)
+    plan(&checked, &container())
+}
+
+fn made_in_order(text: &str) -> Option<Plan> {
+    let checked = Query::parse(text).expect(text).check(&Parameters::new()).expect(text);
+    plan_in_order(&checked, &container())
 }
 
 /// The paths of the indexes that a plan reads, with the number of ranges.
@@ -129,11 +139,47 @@ fn an_order_is_served_by_an_index_where_there_is_one() {
     let wide = made("SELECT * FROM c WHERE c.b > 1 ORDER BY c.a");
     assert!(matches!(wide.access, Access::Index(scan) if scan.path.to_string() == "/a"));
     let composite = made("SELECT * FROM c ORDER BY c.a DESC, c.b");
-    assert_eq!(composite.access, Access::Composite { composite: 0, is_descending: true });
+    let ranges = vec![KeyRange::all()];
+    assert_eq!(composite.access, Access::Composite { composite: 0, ranges, is_descending: true });
     let unserved = |text: &str| made(text).unserved_order;
     assert_eq!(unserved("SELECT * FROM c ORDER BY c.a, c.b"), Some(UnservedOrder::Composite));
     assert_eq!(unserved("SELECT * FROM c ORDER BY c.secret"), Some(UnservedOrder::Path));
     assert_eq!(unserved("SELECT * FROM c ORDER BY c.a"), None);
+}
+
+#[test]
+fn an_order_behind_a_narrow_filter_can_be_asked_for() {
+    let scanned = |text: &str| match made_in_order(text)?.access {
+        Access::Index(scan) => Some((scan.path.to_string(), scan.ranges[0] == KeyRange::all())),
+        other => panic!("{other:?}"),
+    };
+    let text = "SELECT * FROM c WHERE c.b = 1 ORDER BY c.n";
+    assert_eq!(made(text).order, Order::Any);
+    assert_eq!(scanned(text), Some(("/n".into(), true)));
+    let bounded = "SELECT * FROM c WHERE c.b = 1 AND c.n > 5 ORDER BY c.n DESC";
+    assert_eq!(scanned(bounded), Some(("/n".into(), false)));
+    assert!(!made_in_order(bounded).unwrap().is_exact);
+    assert_eq!(scanned("SELECT * FROM c WHERE c.b = 1 ORDER BY c.secret"), None);
+    assert_eq!(scanned("SELECT * FROM c WHERE c.b = 1"), None);
+}
+
+#[test]
+fn what_a_filter_fixes_bounds_a_composite_index() {
+    let ranges = |text: &str| match made(text).access {
+        Access::Composite { composite: 0, ranges, is_descending } => Some((ranges, is_descending)),
+        _ => None,
+    };
+    let (of_one, descends) = ranges("SELECT * FROM c WHERE c.a = 1 ORDER BY c.b").unwrap();
+    assert!(descends && of_one.len() == 1 && of_one[0] != KeyRange::all());
+    let (same, descends) = ranges("SELECT * FROM c WHERE c.a = 1 ORDER BY c.a, c.b DESC").unwrap();
+    assert_eq!((same, descends), (of_one.clone(), false));
+    let several = "SELECT * FROM c WHERE c.a = 1 AND (c.b > 5 OR c.b < 2) ORDER BY c.b DESC";
+    let (several, _) = ranges(several).unwrap();
+    assert!(several.len() == 2 && several[0].to <= several[1].from);
+    assert!(several.iter().all(|one| one.and(&of_one[0]) == *one));
+    // An id finds fewer, and what is not fixed bounds nothing.
+    assert_eq!(ranges("SELECT * FROM c WHERE c.a = 1 AND c.id = 'x' ORDER BY c.b"), None);
+    assert_eq!(ranges("SELECT * FROM c WHERE c.a > 1 ORDER BY c.b"), None);
 }
 
 #[test]

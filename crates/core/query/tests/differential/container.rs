@@ -70,9 +70,10 @@ impl Container {
             Access::AnyOf(scans) => {
                 self.by_partition(scans.iter().flat_map(|scan| self.entries(scan)))
             }
-            Access::Composite { composite, is_descending } => {
+            Access::Composite { composite, ranges, is_descending } => {
                 let mut entries: Vec<_> = (0..self.items.len())
                     .map(|place| (self.composed(*composite, place), place))
+                    .filter(|(key, _)| ranges.iter().any(|range| range.contains(key)))
                     .collect();
                 entries.sort_unstable();
                 if *is_descending {
@@ -138,12 +139,16 @@ impl Container {
 
     /// Where reading goes on in the list of a plan's items.
     pub(crate) fn first_place(&self, places: &[usize], start: &Continuation) -> usize {
-        let Position::Item { place, rows } = &start.position else { return 0 };
+        let (place, is_done) = match &start.position {
+            Position::Item { place, rows } => (place, rows.is_none()),
+            Position::Sums { place, .. } => (place, true),
+            Position::Key(_) => return 0,
+        };
         if place.is_empty() {
             return 0;
         }
         let at = places.iter().position(|it| key(*it).as_slice() == place.as_slice());
-        at.expect("the item is still there") + usize::from(rows.is_none())
+        at.expect("the item is still there") + usize::from(is_done)
     }
 }
 

@@ -149,7 +149,20 @@ pub(crate) fn random_query(chance: &mut SplitMix64) -> (String, Comparison) {
         0 => format!(" OFFSET {} LIMIT {}", chance.below(4), chance.below(6)),
         _ => String::new(),
     };
-    match chance.below(12) {
+    match chance.below(13) {
+        12 => {
+            let (fixed, by) = if chance.below(2) == 0 { ("c.n", "c.s") } else { ("c.s", "c.n") };
+            let more = match chance.below(3) {
+                0 => format!(" AND {by} {} {}", pick(chance, &["<", ">=", "="]), scalar(chance)),
+                1 => format!(" AND {}", condition(chance, 1)),
+                _ => String::new(),
+            };
+            let filter = format!("{fixed} = {}{more}", scalar(chance));
+            (
+                format!("SELECT c.id FROM c WHERE {filter} ORDER BY {by}{direction}{window}"),
+                Comparison::Exactly,
+            )
+        }
         0 | 1 => (format!("SELECT * FROM c{filter}"), Comparison::AnyOrder),
         2 => (format!("SELECT TOP 3 c.id FROM c{filter}"), Comparison::Count),
         3 => (format!("SELECT c.id, t FROM c JOIN t IN c.tags{filter}"), Comparison::AnyOrder),

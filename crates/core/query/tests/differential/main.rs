@@ -12,7 +12,7 @@ use std::sync::Arc;
 use lazuli_env::SplitMix64;
 use lazuli_query::evaluate::Context;
 use lazuli_query::execute::{Execution, PageOptions, Wants};
-use lazuli_query::plan::{Access, Order, Plan, plan};
+use lazuli_query::plan::{Access, KeyRange, Order, Plan, plan, plan_in_order};
 use lazuli_query::{Checked, Continuation, Parameters, Query};
 use lazuli_value::View;
 
@@ -29,7 +29,17 @@ fn plans_give_the_rows_that_a_look_at_every_item_gives() {
         *used.entry(access).or_default() += 1;
     }
     // The test is worth something only if plans of every kind were made.
-    for access in ["any of", "composite", "count", "index", "items", "merged", "nothing"] {
+    let kinds = [
+        "any of",
+        "bounded composite",
+        "composite",
+        "count",
+        "index",
+        "items",
+        "merged",
+        "nothing",
+    ];
+    for access in kinds {
         assert!(used.get(access).is_some_and(|count| *count > 10), "{access}: {used:?}");
     }
 }
@@ -43,14 +53,15 @@ fn check(seed: u64) -> &'static str {
     let parameters = Parameters::new();
     let checked = query.check(&parameters);
     let checked = Arc::new(checked.unwrap_or_else(|error| panic!("seed {seed}: {text}: {error}")));
-    let made = plan(&checked, &container);
+    let in_order = plan_in_order(&checked, &container).filter(|_| chance.below(2) == 0);
+    let made = in_order.unwrap_or_else(|| plan(&checked, &container));
     let expected = naive::rows(&checked, &container.items);
     let expected = expected.map(|rows| rows.into_iter().map(one_number_type).collect::<Vec<_>>());
     let mut options = PageOptions::of_rows(1 + chance.below(5));
     if chance.below(3) == 0 {
         options.bytes = 20 + chance.below(500);
     }
-    let found = all_rows(&checked, &container, &made, &options);
+    let found = all_rows(&checked, &container, &made, &options, &mut chance);
     let (mut expected, mut found) = match (expected, found) {
         (Ok(expected), Ok(found)) => (expected, found),
         (Err(_), Err(_)) => return "error",
@@ -70,6 +81,9 @@ fn check(seed: u64) -> &'static str {
 fn name(plan: &Plan) -> &'static str {
     match (&plan.access, plan.order) {
         _ if plan.is_count => "count",
+        (Access::Composite { ranges, .. }, _) if *ranges != [KeyRange::all()] => {
+            "bounded composite"
+        }
         (Access::Composite { .. }, _) => "composite",
         (_, Order::Merged) => "merged",
         (Access::AnyOf(_), _) => "any of",
@@ -91,6 +105,7 @@ fn all_rows(
     container: &Container,
     plan: &Plan,
     options: &PageOptions,
+    chance: &mut SplitMix64,
 ) -> Result<Vec<String>, String> {
     let places = container.places(plan);
     let mut rows = Vec::new();
@@ -108,7 +123,8 @@ fn all_rows(
             start.clone(),
         )
         .map_err(|error| error.to_string())?;
-        let is_end = push(&mut execution, container, plan, &places, start.as_ref())?;
+        let first = start.as_ref().map_or(0, |start| container.first_place(&places, start));
+        let is_end = push(&mut execution, container, plan, &places[first..], chance)?;
         let page = execution.finish(is_end).map_err(|error| error.to_string())?;
         let texts = page.rows.iter().map(|row| View::parse(row).expect("a row").to_json());
         rows.extend(texts.map(one_number_type));
@@ -119,27 +135,33 @@ fn all_rows(
     }
 }
 
+/// Pushes what is left, unless the page is full or, by chance, out of time.
 fn push(
     execution: &mut Execution,
     container: &Container,
     plan: &Plan,
     places: &[usize],
-    start: Option<&Continuation>,
+    chance: &mut SplitMix64,
 ) -> Result<bool, String> {
     if plan.access == Access::OneRow {
         execution.push_nothing().map_err(|error| error.to_string())?;
         return Ok(true);
     }
+    let mut is_late = |execution: &Execution| chance.below(8) == 0 && execution.can_pause();
     if plan.is_count {
-        execution.push_count(places.len() as u64);
+        for place in places {
+            execution.push_count(1, Some(&container::key(*place)));
+            if is_late(execution) {
+                return Ok(false);
+            }
+        }
         return Ok(true);
     }
-    let first = start.map_or(0, |start| container.first_place(places, start));
-    for place in &places[first..] {
+    for place in places {
         let item = &container.items[*place];
         let view = View::parse(item).expect("an item");
         let wants = execution.push(&container::key(*place), view);
-        if wants.map_err(|error| error.to_string())? == Wants::NoMore {
+        if wants.map_err(|error| error.to_string())? == Wants::NoMore || is_late(execution) {
             return Ok(false);
         }
     }

@@ -247,7 +247,7 @@ impl Definition {
         }
         // Without entries there is nothing to build.
         let is_complete = !policy.is_on();
-        self.indexes.push(IndexState { generation, policy, is_complete });
+        self.indexes.push(IndexState { generation, policy, is_complete, has_kinds: false });
         if is_complete {
             self.end_index();
         }

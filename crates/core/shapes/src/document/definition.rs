@@ -4,6 +4,7 @@
 use lazuli_engine::{Error, Result};
 use lazuli_value::{Object, Value};
 
+use super::item::IndexDirective;
 use super::key::KeyKind;
 use super::limits::{UNIQUE_KEYS_MAX, UNIQUE_PATHS_MAX};
 use super::path::Path;
@@ -24,6 +25,9 @@ pub struct IndexState {
     pub policy: IndexingPolicy,
     /// Whether every item has its entries. Queries use the newest index of which that is true.
     pub is_complete: bool,
+    /// Whether arrays and objects have entries that say that they are there, as in indexes of former versions. Without
+    /// them an item with an array or object at a path has no entry there, as if it lacked the path.
+    pub has_kinds: bool,
 }
 
 /// What a caller fixes when it creates a container.
@@ -69,7 +73,12 @@ impl Definition {
             return Err(bad("up to ten unique keys of one to sixteen paths"));
         }
         check_ttl(ttl_s)?;
-        let indexes = vec![IndexState { generation: 1, policy: indexing, is_complete: true }];
+        let indexes = vec![IndexState {
+            generation: 1,
+            policy: indexing,
+            is_complete: true,
+            has_kinds: false,
+        }];
         let waste = Vec::new();
         Ok(Self { rid, key_paths, key_kind, unique_keys, ttl_s, versions_kept_s, indexes, waste })
     }
@@ -87,6 +96,12 @@ impl Definition {
     /// The index that queries use; none while the only one is not complete, or there is to be none.
     pub fn index(&self) -> Option<&IndexState> {
         self.indexes.iter().rev().find(|index| index.is_complete && index.policy.is_on())
+    }
+
+    /// Whether queries find an item: where there is an index, those that are in it.
+    pub fn finds(&self, directive: IndexDirective) -> bool {
+        let policy = self.index().map_or(self.policy(), |index| &index.policy);
+        !policy.is_on() || policy.takes(directive)
     }
 
     /// Whether an index is being built.
@@ -115,6 +130,7 @@ impl Definition {
             object(vec![
                 ("generation", i64::from(index.generation).into()),
                 ("complete", index.is_complete.into()),
+                ("kinds", index.has_kinds.into()),
                 ("policy", index.policy.to_value()),
             ])
         };
@@ -165,6 +181,7 @@ fn read(value: &Value) -> Option<Definition> {
         Some(IndexState {
             generation: u32::try_from(number(value.get("generation"))?).ok()?,
             is_complete: value.get("complete") == Some(&Value::Bool(true)),
+            has_kinds: value.get("kinds") != Some(&Value::Bool(false)),
             policy: IndexingPolicy::from_value(value.get("policy")?).ok()?,
         })
     };

@@ -1,12 +1,13 @@
 //! The entries of an item in the indexes of its container. `docs/formats/document-index.md` draws them.
 //!
 //! An entry is `generation (4) | place (8) | key`. The place is a hash of the path, the key sorts as the values do. Arrays and
-//! objects have an entry that says only that they are there, and entries for what is in them.
+//! objects have entries for what is in them, and in older indexes one that says only that they are there.
 //!
 //! What an item lacks has no entry. But each item has one entry for its *outline*, a hash of all places that it has entries at.
 //! Items of a container have few outlines, so those that lack a path are found by looking at one item of each.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use bytes::Bytes;
 use lazuli_engine::{Item, Result};
@@ -14,7 +15,7 @@ use lazuli_value::{Kind, Node, Value, ValueRef, View, kind_bounds, order_key, un
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::definition::{Definition, Generation};
-use super::item::{damaged, stored};
+use super::item::{IndexDirective, damaged, stored};
 use super::path::{Path, Reach, Step};
 use super::policy::{CompositePath, IndexingPolicy};
 
@@ -24,6 +25,9 @@ const UNIQUE: Generation = 0;
 pub(super) const HEAD_BYTES: usize = 12;
 /// The place of outlines.
 const OUTLINE: u64 = 0;
+/// What most items have: so many entries, each of so many bytes beside its value. Memory is taken once for all.
+const ENTRIES: usize = 32;
+const ENTRY_BYTES: usize = HEAD_BYTES + 8;
 
 const ROOT: u64 = 1;
 const ELEMENT: u64 = 2;
@@ -89,10 +93,15 @@ pub(super) fn generation_of(entry: &[u8]) -> Option<Generation> {
 
 /// The entry of the values that an item has for a unique key.
 pub(super) fn unique_entry(paths: &[Path], item: ValueRef<'_>) -> Bytes {
-    let place = place_of_paths(UNIQUE_KEY, paths.iter().map(|path| (path, false)));
-    let mut entry = head(UNIQUE, place).to_vec();
-    paths.iter().for_each(|path| key_or_undefined(path.find(item), &mut entry));
+    let mut entry = Vec::new();
+    write_unique(paths, item, &mut entry);
     entry.into()
+}
+
+fn write_unique(paths: &[Path], item: ValueRef<'_>, entry: &mut Vec<u8>) {
+    let place = place_of_paths(UNIQUE_KEY, paths.iter().map(|path| (path, false)));
+    entry.extend(head(UNIQUE, place));
+    paths.iter().for_each(|path| key_or_undefined(path.find(item), entry));
 }
 
 fn key_or_undefined(value: Option<ValueRef<'_>>, out: &mut Vec<u8>) {
@@ -133,31 +142,65 @@ impl Tree {
 pub(super) struct Index {
     pub(super) generation: Generation,
     is_on: bool,
+    is_automatic: bool,
+    /// As in [`IndexState`](super::definition::IndexState).
+    has_kinds: bool,
     tree: Tree,
     composites: Vec<([u8; HEAD_BYTES], Vec<CompositePath>)>,
 }
 
 impl Index {
-    fn new(generation: Generation, policy: &IndexingPolicy) -> Self {
+    fn new(generation: Generation, policy: &IndexingPolicy, has_kinds: bool) -> Self {
         let mut tree = Tree::default();
         policy.included.iter().for_each(|(path, reach)| tree.add(path, *reach, true));
         policy.excluded.iter().for_each(|(path, reach)| tree.add(path, *reach, false));
         let composites = policy.composites.iter();
         let composites =
             composites.map(|paths| (composite_head(generation, paths), paths.clone())).collect();
-        Self { generation, is_on: policy.is_on(), tree, composites }
+        let is_automatic = policy.automatic;
+        Self { generation, is_on: policy.is_on(), is_automatic, has_kinds, tree, composites }
+    }
+
+    /// As [`IndexingPolicy::takes`].
+    fn takes(&self, directive: IndexDirective) -> bool {
+        match directive {
+            IndexDirective::Policy => self.is_automatic,
+            IndexDirective::Exclude => false,
+            IndexDirective::Include => true,
+        }
     }
 }
 
-/// Gathers the entries of one item.
+/// Gathers the entries of one item, one behind the other in one piece of memory.
+#[derive(Default)]
 struct Gather {
-    generation: Generation,
-    entries: Vec<Bytes>,
+    bytes: Vec<u8>,
+    entries: Vec<Range<usize>>,
+    /// Those of the index that is being gone through.
     places: Vec<u64>,
 }
 
 impl Gather {
-    fn value(&mut self, value: ValueRef<'_>, tree: Option<&Tree>, inherited: bool, place: u64) {
+    fn index(&mut self, index: &Index, item: ValueRef<'_>, written_s: &Value) {
+        self.places.clear();
+        self.value(index, item, Some(&index.tree), false, ROOT);
+        let inherited = index.tree.all.unwrap_or(false);
+        let of_time = index.tree.names.get("_ts");
+        self.value(index, written_s.into(), of_time, inherited, below(ROOT, "_ts"));
+        self.outline(index.generation);
+        for (head, paths) in &index.composites {
+            self.add(|bytes| composite_entry(head, paths, item, written_s, bytes));
+        }
+    }
+
+    fn value(
+        &mut self,
+        index: &Index,
+        value: ValueRef<'_>,
+        tree: Option<&Tree>,
+        inherited: bool,
+        place: u64,
+    ) {
         let inherited = tree.and_then(|tree| tree.all).unwrap_or(inherited);
         if tree.is_none() && !inherited {
             return;
@@ -166,51 +209,71 @@ impl Gather {
         match value.node() {
             Node::Object(object) => {
                 if is_indexed && place != ROOT {
-                    self.kind(Kind::Object, place);
+                    self.kind(index, Kind::Object, place);
                 }
                 for (name, value) in object.iter() {
                     let tree = tree.and_then(|tree| tree.names.get(name));
-                    self.value(value, tree, inherited, below(place, name));
+                    self.value(index, value, tree, inherited, below(place, name));
                 }
             }
             Node::Array(array) => {
                 if is_indexed {
-                    self.kind(Kind::Array, place);
+                    self.kind(index, Kind::Array, place);
                 }
                 let tree = tree.and_then(|tree| tree.elements.as_deref());
+                let element = element(place);
                 for value in array.iter() {
-                    self.value(value, tree, inherited, element(place));
+                    self.value(index, value, tree, inherited, element);
                 }
             }
             _ if is_indexed => {
-                let mut entry = Vec::with_capacity(HEAD_BYTES + 32);
-                entry.extend(head(self.generation, place));
-                order_key(value, &mut entry);
-                self.add(entry, place);
+                self.places.push(place);
+                let head = head(index.generation, place);
+                self.add(|bytes| {
+                    bytes.extend(head);
+                    order_key(value, bytes);
+                });
             }
             _ => {}
         }
     }
 
     /// That there is an array or an object at a place.
-    fn kind(&mut self, kind: Kind, place: u64) {
-        let mut entry = head(self.generation, place).to_vec();
-        entry.push(kind_bounds(kind).0);
-        self.add(entry, place);
-    }
-
-    fn add(&mut self, entry: Vec<u8>, place: u64) {
-        self.entries.push(entry.into());
+    fn kind(&mut self, index: &Index, kind: Kind, place: u64) {
+        if !index.has_kinds {
+            return;
+        }
         self.places.push(place);
+        let head = head(index.generation, place);
+        self.add(|bytes| {
+            bytes.extend(head);
+            bytes.push(kind_bounds(kind).0);
+        });
     }
 
-    fn outline(&mut self) {
+    fn add(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.bytes.len();
+        write(&mut self.bytes);
+        self.entries.push(start..self.bytes.len());
+    }
+
+    fn outline(&mut self, generation: Generation) {
         self.places.sort_unstable();
         self.places.dedup();
-        let bytes: Vec<u8> = self.places.iter().flat_map(|place| place.to_be_bytes()).collect();
-        let mut entry = outline_head(self.generation).to_vec();
-        entry.extend(xxh3_64(&bytes).to_be_bytes());
-        self.entries.push(entry.into());
+        let places: Vec<u8> = self.places.iter().flat_map(|place| place.to_be_bytes()).collect();
+        self.add(|bytes| {
+            bytes.extend(outline_head(generation));
+            bytes.extend(xxh3_64(&places).to_be_bytes());
+        });
+    }
+
+    /// Ascending, none twice.
+    fn finish(self) -> Vec<Bytes> {
+        let Self { bytes, mut entries, .. } = self;
+        entries.sort_unstable_by(|one, two| bytes[one.clone()].cmp(&bytes[two.clone()]));
+        entries.dedup_by(|one, two| bytes[one.clone()] == bytes[two.clone()]);
+        let bytes = Bytes::from(bytes);
+        entries.into_iter().map(|entry| bytes.slice(entry)).collect()
     }
 }
 
@@ -223,8 +286,9 @@ pub(super) struct Indexes {
 
 impl Indexes {
     pub(super) fn new(definition: &Definition) -> Self {
-        let index =
-            |state: &super::definition::IndexState| Index::new(state.generation, &state.policy);
+        let index = |state: &super::definition::IndexState| {
+            Index::new(state.generation, &state.policy, state.has_kinds)
+        };
         let all = definition.indexes.iter().map(index).filter(|index| index.is_on).collect();
         Self { all, unique_keys: definition.unique_keys.clone() }
     }
@@ -249,46 +313,38 @@ impl Indexes {
         let (_, encoded) = stored(&item.payload)?;
         let whole = ValueRef::from(View::parse(&encoded).map_err(|_| damaged())?);
         let written_s = Value::Int64((item.time().millis() / 1_000) as i64);
-        let mut entries = Vec::new();
-        for index in &self.all {
-            let mut gather =
-                Gather { generation: index.generation, entries: Vec::new(), places: Vec::new() };
-            let root = Some(&index.tree);
-            gather.value(whole, root, false, ROOT);
-            let inherited = index.tree.all.unwrap_or(false);
-            let of_time = index.tree.names.get("_ts");
-            gather.value((&written_s).into(), of_time, inherited, below(ROOT, "_ts"));
-            gather.outline();
-            for (head, paths) in &index.composites {
-                gather.entries.push(composite_entry(head, paths, whole, &written_s));
-            }
-            entries.append(&mut gather.entries);
+        let directive = IndexDirective::of(&item.payload)?;
+        let mut gather = Gather::default();
+        gather.bytes.reserve(encoded.len() + ENTRY_BYTES * ENTRIES);
+        gather.entries.reserve(ENTRIES);
+        for index in self.all.iter().filter(|index| index.takes(directive)) {
+            gather.index(index, whole, &written_s);
         }
-        entries.extend(self.unique_keys.iter().map(|paths| unique_entry(paths, whole)));
-        entries.sort_unstable();
-        entries.dedup();
-        Ok(entries)
+        for paths in &self.unique_keys {
+            gather.add(|bytes| write_unique(paths, whole, bytes));
+        }
+        Ok(gather.finish())
     }
 }
 
-/// The entry of an item in a composite index. Parts that descend have all their bits turned around.
+/// Appends the entry of an item in a composite index. Parts that descend have all their bits turned around.
 fn composite_entry(
     head: &[u8; HEAD_BYTES],
     paths: &[CompositePath],
     item: ValueRef<'_>,
     written_s: &Value,
-) -> Bytes {
-    let mut entry = head.to_vec();
+    entry: &mut Vec<u8>,
+) {
+    entry.extend(head);
     for CompositePath { path, descends } in paths {
         let start = entry.len();
         let is_time = matches!(path.steps(), [Step::Name(name)] if name == "_ts");
         let value = if is_time { Some(written_s.into()) } else { path.find(item) };
-        key_or_undefined(value, &mut entry);
+        key_or_undefined(value, entry);
         if *descends {
             entry[start..].iter_mut().for_each(|byte| *byte = !*byte);
         }
     }
-    entry.into()
 }
 
 #[cfg(test)]
@@ -299,7 +355,7 @@ mod tests {
 
     fn indexes(policy: &str) -> Indexes {
         let policy = IndexingPolicy::from_value(&Value::from_json(policy.as_bytes()).unwrap());
-        let index = Index::new(7, &policy.unwrap());
+        let index = Index::new(7, &policy.unwrap(), false);
         Indexes { all: vec![index], unique_keys: vec![vec![Path::parse("/u").unwrap()]] }
     }
 
@@ -330,21 +386,43 @@ mod tests {
         for one in &expected {
             assert!(found.contains(one), "{one:?}");
         }
-        // Beyond those: the object, the array, the outline and the unique key.
-        assert_eq!(found.len(), expected.len() + 4);
+        // Beyond those: the outline and the unique key.
+        assert_eq!(found.len(), expected.len() + 2);
         assert!(found.is_sorted());
+        let older = Index { has_kinds: true, ..indexes("{}").all.remove(0) };
+        let older = Indexes { all: vec![older], ..indexes("{}") };
+        let found = older.entries(&item(r#"{"id":"1","a":{"b":2},"t":["x","y","x"]}"#)).unwrap();
+        // The object and the array, too.
+        assert_eq!(found.len(), expected.len() + 4);
 
         let some = indexes(
             r#"{"includedPaths":[{"path":"/a/*"}],"excludedPaths":[{"path":"/*"},{"path":"/a/c/?"}]}"#,
         );
         let found = some.entries(&item(r#"{"id":"1","a":{"b":2,"c":3},"t":[1]}"#)).unwrap();
         assert!(found.contains(&entry("/a/b", "2")) && !found.contains(&entry("/a/c", "3")));
-        assert_eq!(found.len(), 4);
+        assert_eq!(found.len(), 3);
         let none = indexes(r#"{"indexingMode":"none"}"#);
         assert_eq!(
             Indexes { all: vec![], ..none }.entries(&item(r#"{"id":"1"}"#)).unwrap().len(),
             1
         );
+    }
+
+    #[test]
+    fn a_request_decides_whether_its_item_is_indexed() {
+        let count = |policy: &str, directive: IndexDirective| {
+            let body = Body::from_json(br#"{"id":"1","u":2}"#).unwrap().indexed(directive);
+            let (version, payload) = (Lsn::at_ms(9_000), body.payload(Lsn(5)));
+            let item = Item { version, expires_ms: None, written_ms: None, payload };
+            indexes(policy).entries(&item).unwrap().len()
+        };
+        let (all, asked) = ("{}", r#"{"automatic":false}"#);
+        let full = count(all, IndexDirective::Policy);
+        // Unique keys hold for all items.
+        assert_eq!((full, count(all, IndexDirective::Include)), (5, 5));
+        assert_eq!(count(all, IndexDirective::Exclude), 1);
+        assert_eq!(count(asked, IndexDirective::Policy), 1);
+        assert_eq!(count(asked, IndexDirective::Include), 5);
     }
 
     #[test]

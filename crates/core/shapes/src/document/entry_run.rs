@@ -10,14 +10,14 @@ use lazuli_engine::{
 use lazuli_query::execute::{Execution, Wants};
 
 use super::entries::HEAD_BYTES;
-use super::query::{QueryResult, Run, behind_entry_kind, behind_item_kind, entry_place, place_of};
-use super::spans::{OrderedSpans, Span, Spans};
+use super::query::{
+    QueryResult, Run, behind_entry_kind, behind_item_kind, entry_place, item_place,
+};
+use super::spans::{OrderedSpans, Span};
 
 /// Entries of one shard that are read at once: few at first, since most pages are short.
 const ENTRIES_FIRST: usize = 128;
-const ENTRIES_MAX: usize = 4_096;
-/// Entries of one shard that are counted at once. They are not kept, so they may be many.
-const ENTRIES_COUNTED: usize = 8_192;
+pub(super) const ENTRIES_MAX: usize = 4_096;
 /// The most items of a set that is gathered as a whole, because its entries do not lie in the order of items. A query that
 /// selects more is refused.
 const SET_ITEMS_MAX: usize = 200_000;
@@ -45,6 +45,13 @@ async fn look(
     let limit = PageLimit::items(most);
     let reach = view.entries(keys, direction, limit, visit).await?;
     Ok(Found { entries, reach })
+}
+
+/// Where a set goes on, in the order of items.
+pub(super) fn first_of_set(resume: Option<(Vec<u8>, bool)>) -> QueryResult<Bytes> {
+    let Some((place, again)) = resume else { return Ok(Bytes::new()) };
+    let place = behind_item_kind(&place)?;
+    Ok(if again { place } else { after_key(&place) })
 }
 
 impl Run<'_> {
@@ -128,13 +135,7 @@ impl Run<'_> {
         resume: Option<(Vec<u8>, bool)>,
         execution: &mut Execution,
     ) -> QueryResult<bool> {
-        let mut from = match resume {
-            Some((place, again)) => {
-                let place = behind_item_kind(&place)?;
-                if again { place } else { after_key(&place) }
-            }
-            None => Bytes::new(),
-        };
+        let mut from = first_of_set(resume)?;
         let mut most = ENTRIES_FIRST;
         loop {
             let (items, reach) = self.set(spans, &from, most).await?;
@@ -165,7 +166,7 @@ impl Run<'_> {
                 };
                 let Some(item) = view.get(key).await? else { continue };
                 let rest = &key.bytes()[PREFIX_BYTES..];
-                let place = place_of(0, rest);
+                let place = item_place(rest);
                 if self.push_item(&place, rest, &item, execution)? == Wants::NoMore {
                     return Ok(Wants::NoMore);
                 }
@@ -180,7 +181,7 @@ impl Run<'_> {
 
     /// Items of entries, from a place in the order of items on, each once, and the place up to which they are all there is,
     /// if there is more behind it. Where all entries lie in the order of items, about `most` of each stretch are read.
-    async fn set(
+    pub(super) async fn set(
         &mut self,
         spans: &[Span],
         from: &Bytes,
@@ -254,64 +255,5 @@ impl Run<'_> {
             all.retain(|(entry, _)| entry <= reach);
         }
         Ok((all, reach))
-    }
-
-    /// How many entries all shards have, up to where the first of them stopped looking.
-    async fn count_all(&self, keys: &KeyRange) -> QueryResult<(u64, Option<Bytes>)> {
-        let views = self.views().await?;
-        let mut counts = Vec::with_capacity(views.len());
-        for view in &views {
-            counts.push(view.count_entries(keys, PageLimit::items(ENTRIES_COUNTED)).await?);
-        }
-        let reach = counts.iter().filter_map(|(_, stopped)| stopped.clone()).min();
-        let mut all = 0;
-        for (view, (count, stopped)) in views.iter().zip(counts) {
-            all += match &reach {
-                // It has counted entries behind that place, which the next step counts.
-                Some(reach) if stopped.as_ref() != Some(reach) => {
-                    let keys = KeyRange::new(keys.start.clone(), Some(after_key(reach)));
-                    view.count_entries(&keys, PageLimit::items(ENTRIES_COUNTED)).await?.0
-                }
-                _ => count,
-            };
-        }
-        Ok((all, reach))
-    }
-
-    /// How many items the entries stand for, each counted once.
-    async fn count_set(&mut self, spans: &[Span]) -> QueryResult<u64> {
-        let (mut count, mut from) = (0, Bytes::new());
-        loop {
-            let (items, reach) = self.set(spans, &from, ENTRIES_MAX).await?;
-            count += items.len() as u64;
-            match reach {
-                Some(reach) => from = after_key(&reach),
-                None => return Ok(count),
-            }
-            yield_now().await;
-        }
-    }
-
-    /// How many items the entries stand for.
-    pub(super) async fn count(&mut self, spans: &Spans) -> QueryResult<u64> {
-        let spans = match spans {
-            Spans::Set(spans) => return self.count_set(spans).await,
-            Spans::Ordered(ordered) => &ordered.spans,
-        };
-        let mut count = 0;
-        for span in spans {
-            let mut keys = span.keys.clone();
-            loop {
-                let (found, reach) = self.count_all(&keys).await?;
-                count += found;
-                match reach {
-                    Some(reach) => keys.start = after_key(&reach),
-                    None => break,
-                }
-                yield_now().await;
-            }
-        }
-        self.work.entries_read += count;
-        Ok(count)
     }
 }

@@ -1,7 +1,8 @@
 //! Items: what a client writes, what is stored of it, and what it gets back.
 //!
-//! Stored: `format (1) = 1 | LSN of the creation (8) | encoded object`. Names that belong to the service are never stored:
-//! they follow from the item's place, its number and the container's id, and are added when it is read.
+//! Stored: `format (1) | LSN of the creation (8) | encoded object`. The format also says whether the item is in the index: 1 as
+//! the policy says, 2 not, 3 in any case. Names that belong to the service are never stored: they follow from the item's
+//! place, its number and the container's id, and are added when it is read.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use lazuli_engine::{Error, Item, Lsn, Result};
@@ -13,8 +14,38 @@ use super::limits::{ID_BYTES_MAX, ITEM_BYTES_MAX};
 use super::reason::DocumentReason;
 use super::rid::Rid;
 
-const FORMAT: u8 = 1;
 const HEAD_BYTES: usize = 9;
+
+/// Whether an item is in the index, as the request that wrote it has asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IndexDirective {
+    /// As the policy of the container says.
+    #[default]
+    Policy,
+    Exclude,
+    Include,
+}
+
+impl IndexDirective {
+    /// The first byte of a stored item.
+    fn format(self) -> u8 {
+        match self {
+            Self::Policy => 1,
+            Self::Exclude => 2,
+            Self::Include => 3,
+        }
+    }
+
+    /// That of a stored item.
+    pub(super) fn of(payload: &[u8]) -> Result<Self> {
+        match payload.first() {
+            Some(1) => Ok(Self::Policy),
+            Some(2) => Ok(Self::Exclude),
+            Some(3) => Ok(Self::Include),
+            _ => Err(damaged()),
+        }
+    }
+}
 
 /// The names that belong to the service.
 pub const SYSTEM_NAMES: [&str; 7] =
@@ -27,6 +58,7 @@ pub struct Body {
     encoded: Bytes,
     id: String,
     ttl_s: Option<i64>,
+    directive: IndexDirective,
 }
 
 impl Body {
@@ -37,19 +69,21 @@ impl Body {
         }
         let encoded = encode_json(text)
             .map_err(|error| Error::invalid(DocumentReason::BadItem, error.to_string()))?;
-        Self::from_encoded(encoded)
+        // A text that is too deep was refused when it was read.
+        Self::of(View::trusted(&encoded), &encoded)
     }
 
     pub fn from_value(value: &Value) -> Result<Self> {
-        Self::from_encoded(value.encode())
+        let encoded = value.encode();
+        let whole = View::parse(&encoded)
+            .map_err(|error| Error::invalid(DocumentReason::BadItem, error.to_string()))?;
+        Self::of(whole, &encoded)
     }
 
-    fn from_encoded(encoded: Vec<u8>) -> Result<Self> {
+    fn of(whole: View<'_>, encoded: &[u8]) -> Result<Self> {
         if encoded.len() > ITEM_BYTES_MAX {
             return Err(too_large());
         }
-        let whole = View::parse(&encoded)
-            .map_err(|error| Error::invalid(DocumentReason::BadItem, error.to_string()))?;
         if !matches!(whole.node(), Node::Object(_)) {
             return Err(Error::invalid(DocumentReason::BadItem, "an item is an object"));
         }
@@ -67,8 +101,21 @@ impl Body {
                 return Err(Error::invalid(DocumentReason::BadItem, message));
             }
         };
-        let encoded = without_system_names(whole).unwrap_or(encoded).into();
-        Ok(Self { encoded, id, ttl_s })
+        let encoded = match without_system_names(whole) {
+            Some(encoded) => encoded.into(),
+            None => Bytes::copy_from_slice(encoded),
+        };
+        Ok(Self { encoded, id, ttl_s, directive: IndexDirective::Policy })
+    }
+
+    /// The same, in the index or not.
+    #[must_use]
+    pub fn indexed(self, directive: IndexDirective) -> Self {
+        Self { directive, ..self }
+    }
+
+    pub fn directive(&self) -> IndexDirective {
+        self.directive
     }
 
     pub fn id(&self) -> &str {
@@ -84,13 +131,13 @@ impl Body {
     }
 
     pub fn view(&self) -> View<'_> {
-        View::parse(&self.encoded).expect("the bytes of a body were checked when it was made")
+        View::trusted(&self.encoded)
     }
 
     /// What is stored.
     pub(super) fn payload(&self, created: Lsn) -> Bytes {
         let mut bytes = BytesMut::with_capacity(HEAD_BYTES + self.encoded.len());
-        bytes.put_u8(FORMAT);
+        bytes.put_u8(self.directive.format());
         bytes.put_u64(created.0);
         bytes.put_slice(&self.encoded);
         bytes.freeze()
@@ -132,7 +179,7 @@ fn without_system_names(whole: View<'_>) -> Option<Vec<u8>> {
 }
 
 /// An item as it is stored.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Document {
     pub key: PartitionKey,
     pub id: String,
@@ -143,7 +190,22 @@ pub struct Document {
     /// The number of the write that made it.
     pub created: Lsn,
     pub rid: Rid,
+    pub directive: IndexDirective,
     encoded: Bytes,
+    /// Whether the bytes were made in this process, and not read from a store.
+    is_new: bool,
+}
+
+impl PartialEq for Document {
+    /// Where the bytes came from makes no difference.
+    fn eq(&self, other: &Self) -> bool {
+        fn parts(it: &Document) -> impl PartialEq + '_ {
+            let Document { key, id, version, written_ms, created, rid, directive, encoded, .. } =
+                it;
+            (key, id, version, written_ms, created, rid, directive, encoded)
+        }
+        parts(self) == parts(other)
+    }
 }
 
 impl Document {
@@ -164,13 +226,23 @@ impl Document {
             written_ms: item.time().millis(),
             created,
             rid: collection.document(number),
+            directive: IndexDirective::of(&item.payload)?,
             encoded,
+            is_new: false,
         })
+    }
+
+    /// The same of an item that was encoded just now, whose bytes need no check.
+    pub(super) fn made_here(self) -> Self {
+        Self { is_new: true, ..self }
     }
 
     /// What the client wrote.
     pub fn body(&self) -> Result<View<'_>> {
-        View::parse(&self.encoded).map_err(|_| damaged())
+        match self.is_new {
+            true => Ok(View::trusted(&self.encoded)),
+            false => View::parse(&self.encoded).map_err(|_| damaged()),
+        }
     }
 
     /// Bytes of what the client wrote, as it is stored.
@@ -185,12 +257,25 @@ impl Document {
     }
 
     pub fn json(&self) -> Result<String> {
-        Ok(View::trusted(&self.encoded()?).to_json())
+        let mut out = String::with_capacity(self.encoded.len() * 5 / 4 + SYSTEM_BYTES);
+        self.write_json(&mut out)?;
+        Ok(out)
     }
 
-    /// Appends the JSON text of the whole item.
+    /// Appends the JSON text of the whole item: that of what was written, whose last brace gives way to the names of the service.
     pub fn write_json(&self, out: &mut String) -> Result<()> {
-        json::write(View::trusted(&self.encoded()?).into(), out);
+        json::write(self.body()?.into(), out);
+        // An item has an id, so another name may follow.
+        out.pop();
+        out.push_str(",\"_rid\":\"");
+        self.rid.write(out);
+        out.push_str("\",\"_self\":\"");
+        self.rid.write_link(out);
+        out.push_str("\",\"_etag\":\"\\\"");
+        out.push_str(etag(self.version).trim_matches('"'));
+        out.push_str("\\\"\",\"_attachments\":\"attachments/\",\"_ts\":");
+        out.push_str(&(self.written_ms / 1_000).to_string());
+        out.push('}');
         Ok(())
     }
 
@@ -214,6 +299,9 @@ pub(super) fn shown(collection: &Rid, place: &Place<'_>, item: &Item) -> Result<
     Ok(with_system_names(body, encoded.len(), &rid, item.version, item.time().millis()))
 }
 
+/// Room for the names and values of the service.
+const SYSTEM_BYTES: usize = 256;
+
 /// What a client wrote, which has none of the names of the service, and these.
 fn with_system_names(
     body: View<'_>,
@@ -222,8 +310,6 @@ fn with_system_names(
     version: Lsn,
     written_ms: u64,
 ) -> Vec<u8> {
-    /// Room for the names and values of the service.
-    const SYSTEM_BYTES: usize = 256;
     let mut encoder = Encoder::with_capacity(bytes + SYSTEM_BYTES);
     let mut text = String::with_capacity(SYSTEM_BYTES);
     encoder.begin_object();
@@ -265,9 +351,11 @@ impl Place<'_> {
 /// The LSN of the creation and the encoded object of a stored item.
 pub(super) fn stored(payload: &Bytes) -> Result<(Lsn, Bytes)> {
     let mut rest = payload.clone();
-    if rest.len() < HEAD_BYTES || rest.get_u8() != FORMAT {
+    IndexDirective::of(payload)?;
+    if rest.len() < HEAD_BYTES {
         return Err(damaged());
     }
+    rest.advance(1);
     let created = Lsn(rest.get_u64());
     Ok((created, rest))
 }
@@ -307,6 +395,22 @@ mod tests {
         for text in ["", "\"\"", "*", "1", "\"00000000-0000-0000-0000-000000000001\"", "ä"] {
             assert_eq!(etag_version(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn the_text_of_an_item_is_that_of_its_value() {
+        let body =
+            Body::from_json(br#"{"id":"\u00e4 \"x\"","a":{"b":[1,2.5,null]},"t":"\n"}"#).unwrap();
+        let database = Rid::new(super::super::rid::ResourceKind::Database, None, 1);
+        let collection = Rid::new(super::super::rid::ResourceKind::Collection, Some(&database), 2);
+        let version = Lsn::at_ms(1_800_000_000_123);
+        let payload = body.payload(Lsn(7));
+        let item = Item { version, expires_ms: None, written_ms: None, payload };
+        let place = Place { route: b"route", row: body.id().as_bytes() };
+        let document = Document::new(&collection, PartitionKey(Vec::new()), &place, &item).unwrap();
+        let text = View::trusted(&document.encoded().unwrap()).to_json();
+        assert_eq!(document.json().unwrap(), text);
+        assert_eq!(document.made_here().json().unwrap(), text);
     }
 
     #[test]

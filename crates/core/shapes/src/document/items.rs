@@ -119,7 +119,8 @@ impl Run {
         self.keep(tx, key, old, Successor::Put).await?;
         tx.replace(key, old, payload.clone(), expires_ms)?;
         let (version, written_ms) = (tx.lsn(), tx.set_back_ms());
-        self.document(key, &Item { version, expires_ms, written_ms, payload })
+        let item = Item { version, expires_ms, written_ms, payload };
+        Ok(self.document(key, &item)?.made_here())
     }
 
     /// Refuses an item that has the values of another one where they must be unique.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lazuli_engine::{Lsn, PartitionId, Result};
 
-use super::item::{Body, Document};
+use super::item::{Body, Document, IndexDirective};
 
 /// What must hold of an item's etag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,6 +91,23 @@ impl Operation {
     #[must_use]
     pub fn with(self, etag: Etag) -> Self {
         Self { etag, ..self }
+    }
+}
+
+impl Operation {
+    /// The same, with the item that it writes in the index or not.
+    #[must_use]
+    pub fn indexed(self, directive: IndexDirective) -> Self {
+        let action = match self.action {
+            Action::Create(body) => Action::Create(body.indexed(directive)),
+            Action::Upsert(body) => Action::Upsert(body.indexed(directive)),
+            Action::Replace(body) => Action::Replace(body.indexed(directive)),
+            Action::Update(update) => Action::Update(Arc::new(move |document| {
+                update(document).map(|body| body.indexed(directive))
+            })),
+            action @ (Action::Read | Action::Delete) => action,
+        };
+        Self { action, ..self }
     }
 }
 

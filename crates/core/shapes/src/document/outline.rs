@@ -13,7 +13,7 @@ use super::collection::Collection;
 use super::entries::{HEAD_BYTES, Indexes, outline_head, path_head, place_of};
 use super::path::Step;
 use super::query::QueryResult;
-use super::spans::steps_of;
+use super::spans::{Span, Spans, steps_of};
 
 /// The most outlines that are looked at.
 const OUTLINES_MAX: usize = 32;
@@ -38,37 +38,57 @@ impl Everywhere {
     }
 }
 
+/// The outlines of a container.
+pub(super) struct Outlines {
+    /// The entries of each, without those of its items.
+    entries: Vec<Bytes>,
+    /// The places that all of them have; none if there is no item.
+    common: Option<BTreeSet<u64>>,
+}
+
+impl Outlines {
+    pub(super) fn everywhere(&self) -> Everywhere {
+        self.common.clone().map_or(Everywhere::All, Everywhere::Places)
+    }
+
+    /// One entry of each item of these routes.
+    pub(super) fn spans(&self, routes: &KeyRange) -> Spans {
+        Spans::Set(self.entries.iter().map(|entry| Span::of_entry(entry, routes)).collect())
+    }
+}
+
 impl Documents {
-    /// The places that all items have entries at; unknown if items differ too much.
-    pub(super) async fn everywhere(&self, collection: &Collection) -> QueryResult<Everywhere> {
-        let Some(index) = collection.definition.index() else { return Ok(Everywhere::Unknown) };
+    /// The outlines of a container; none if items differ too much, or have no index.
+    pub(super) async fn outlines(&self, collection: &Collection) -> QueryResult<Option<Outlines>> {
+        let Some(index) = collection.definition.index() else { return Ok(None) };
         let head = outline_head(index.generation);
         let indexes = Indexes::new(&collection.definition);
         let views = self.engine.shard_views(collection.container.id, &KeyRange::all()).await?;
-        let mut common: Option<BTreeSet<u64>> = None;
-        let mut outlines = 0;
+        let mut outlines = Outlines { entries: Vec::new(), common: None };
         for view in &views {
             let mut keys = KeyRange::prefix(Bytes::copy_from_slice(&head));
             while let Some((entry, item)) = first(view, &keys).await? {
-                outlines += 1;
-                if outlines > OUTLINES_MAX {
-                    return Ok(Everywhere::Unknown);
+                let outline = entry.slice(..(HEAD_BYTES + HASH_BYTES).min(entry.len()));
+                if !outlines.entries.contains(&outline) {
+                    outlines.entries.push(outline.clone());
+                }
+                if outlines.entries.len() > OUTLINES_MAX {
+                    return Ok(None);
                 }
                 if let Some(found) = view.get(&item).await? {
                     let places = indexes.places(index.generation, &found)?;
-                    common = Some(match common {
+                    outlines.common = Some(match outlines.common {
                         Some(common) => common.intersection(&places).copied().collect(),
                         None => places,
                     });
                 }
-                let outline = &entry[..(HEAD_BYTES + HASH_BYTES).min(entry.len())];
-                match after_prefix(outline) {
+                match after_prefix(&outline) {
                     Some(next) => keys.start = next,
                     None => break,
                 }
             }
         }
-        Ok(common.map_or(Everywhere::All, Everywhere::Places))
+        Ok(Some(outlines))
     }
 
     /// Whether arrays or objects have entries where a plan reads values in their order.
@@ -77,7 +97,8 @@ impl Documents {
         collection: &Collection,
         access: &Access,
     ) -> QueryResult<bool> {
-        let Some(index) = collection.definition.index() else { return Ok(false) };
+        let index = collection.definition.index().filter(|index| index.has_kinds);
+        let Some(index) = index else { return Ok(false) };
         let Access::Index(IndexScan { path, ranges, .. }) = access else { return Ok(false) };
         let head = path_head(index.generation, &steps_of(path));
         let views = self.engine.shard_views(collection.container.id, &KeyRange::all()).await?;

@@ -3,6 +3,7 @@
 use lazuli_engine::{Error, Result};
 use lazuli_value::{Object, Value};
 
+use super::item::IndexDirective;
 use super::limits::{COMPOSITE_PATHS_MAX, COMPOSITES_MAX, POLICY_PATHS_MAX};
 use super::path::{Path, Reach, Step};
 use super::reason::DocumentReason;
@@ -58,8 +59,17 @@ impl Default for IndexingPolicy {
 impl IndexingPolicy {
     /// Whether items have entries at all.
     pub fn is_on(&self) -> bool {
-        // One that is not automatic indexes what requests ask for, and no request can.
-        self.mode != IndexingMode::None && self.automatic
+        self.mode != IndexingMode::None
+    }
+
+    /// Whether an item has entries. A policy that is not automatic indexes only what requests ask for.
+    pub fn takes(&self, directive: IndexDirective) -> bool {
+        self.is_on()
+            && match directive {
+                IndexDirective::Policy => self.automatic,
+                IndexDirective::Exclude => false,
+                IndexDirective::Include => true,
+            }
     }
 
     /// Whether the value at these steps has an entry: the longest path of the policy that leads there decides, and among

@@ -20,19 +20,15 @@ use lazuli_value::View;
 use super::Documents;
 use super::collection::Collection;
 use super::definition::Generation;
-use super::item::{Place, shown};
+use super::item::{IndexDirective, Place, shown};
 use super::items::Scope;
-use super::key::PartitionKey;
 use super::operation::Work;
+use super::planning::{Course, Wish};
 use super::reason::DocumentReason;
-use super::schema::IndexSchema;
 use super::spans::{Spans, all_spans, spans_of};
 
 /// Items that are read at once.
 const ITEMS_AT_ONCE: PageLimit = PageLimit { items: 512, bytes: 1024 * 1024 };
-
-/// How often a query is planned anew because the policy changes meanwhile.
-const PLANS_MAX: usize = 4;
 
 /// One page of a query.
 pub struct QueryRequest {
@@ -85,17 +81,6 @@ const BY_ITEM: u8 = 0;
 const BY_ENTRY: u8 = 1;
 
 impl Documents {
-    /// What a query would read, without reading it.
-    pub async fn plan(
-        &self,
-        collection: &Collection,
-        checked: &Checked,
-        scope: &Scope,
-    ) -> QueryResult<Plan> {
-        let schema = IndexSchema::new(collection);
-        Ok(self.chosen(collection, checked, scope, schema, false).await?.0)
-    }
-
     /// The next page of a query.
     pub async fn query(
         &self,
@@ -104,9 +89,13 @@ impl Documents {
     ) -> QueryResult<QueryPage> {
         let QueryRequest { checked, fingerprint, context, options, scope, .. } = request;
         let goes_on = request.continuation.as_ref().map(|it| &it.position);
-        let streams = matches!(goes_on, Some(Position::Item { .. }));
-        let (collection, plan, routes) =
-            self.current_plan(collection, &checked, &scope, streams).await?;
+        let wish = Wish {
+            checked: &checked,
+            scope: &scope,
+            course: Course::of(goes_on),
+            rows: options.rows as u64,
+        };
+        let (collection, plan, routes) = self.current_plan(collection, &wish).await?;
         if request.is_strict && plan.unserved_order.is_some() {
             let message =
                 "the order by does not have a corresponding index that it can be served from";
@@ -114,7 +103,8 @@ impl Documents {
         }
         let resume = match goes_on {
             Some(Position::Item { place, rows }) => Some((place.clone(), rows.is_some())),
-            _ => None,
+            Some(Position::Sums { place, .. }) => Some((place.clone(), false)),
+            Some(Position::Key(_)) | None => None,
         };
         let is_sorted = plan.order == Order::Merged;
         let mut execution = Execution::new(
@@ -127,114 +117,10 @@ impl Documents {
         )?;
         let deadline = request.deadline;
         let collection = &collection;
-        let mut run = Run { documents: self, collection, routes, deadline, work: Work::default() };
+        let mut run = Run { deadline, ..Run::new(self, collection, routes) };
         let is_end = run.push(&plan, resume, &mut execution).await?;
         let work = run.work;
         Ok(QueryPage { page: execution.finish(is_end)?, plan, work })
-    }
-
-    /// The plan of a query, by an index that is kept now: the caller may have learned of the container before its policy
-    /// changed. A view of the partitions shows whether it has: their epochs do too, then.
-    async fn current_plan(
-        &self,
-        collection: &Collection,
-        checked: &Checked,
-        scope: &Scope,
-        streams: bool,
-    ) -> QueryResult<(Collection, Plan, KeyRange)> {
-        let mut collection = collection.clone();
-        for _ in 0..PLANS_MAX {
-            let schema = IndexSchema::new(&collection);
-            let (plan, routes) = self.chosen(&collection, checked, scope, schema, streams).await?;
-            let reads_index = plan.is_count
-                || !matches!(plan.access, Access::Nothing | Access::OneRow | Access::Items);
-            if !reads_index {
-                return Ok((collection, plan, routes));
-            }
-            drop(self.engine.shard_views(collection.container.id, &routes).await?);
-            let now = self.current(&collection).await?;
-            if now.index_generation() == collection.index_generation() {
-                return Ok((collection, plan, routes));
-            }
-            collection = now;
-        }
-        Err(index_changed().into())
-    }
-
-    /// A container as this process knows it by now.
-    async fn current(&self, collection: &Collection) -> lazuli_engine::Result<Collection> {
-        let container = self.engine.router().container(collection.container.id).await?;
-        let definition = self.rules.definition(&container)?;
-        Ok(Collection { container, definition })
-    }
-
-    /// The plan of a query and the routes that it looks at.
-    async fn chosen(
-        &self,
-        collection: &Collection,
-        checked: &Checked,
-        scope: &Scope,
-        mut schema: IndexSchema,
-        streams: bool,
-    ) -> QueryResult<(Plan, KeyRange)> {
-        if !checked.level.sort.is_empty() {
-            schema.everywhere = match streams {
-                // The page before was sorted by an index, and so is this one.
-                true => super::outline::Everywhere::All,
-                false => self.everywhere(collection).await?,
-            };
-        }
-        let mut plan = lazuli_query::plan::plan(checked, &schema);
-        let mut routes = collection.routes_in(scope)?;
-        if let Some(key) = fixed_key(&plan, collection) {
-            routes = routes.intersect(&collection.routes_of(&key)?);
-        }
-        let is_shardlet = is_one_shardlet(&plan, scope, collection);
-        let is_narrow = is_shardlet
-            && (!super::spans::is_equality(&plan.access) || is_by_key(&plan.access, collection));
-        let is_mixed = !streams
-            && plan.order == Order::Merged
-            && self.has_containers(collection, &plan.access).await?;
-        if is_mixed || (is_narrow && !matches!(plan.access, Access::Nothing | Access::OneRow)) {
-            // One shardlet is read as a whole: its entries lie among those of all others. So is what holds arrays or
-            // objects where the order asks for values: their entries say only that they are there.
-            plan.access = Access::Items;
-            plan.order = Order::Any;
-            (plan.is_exact, plan.is_count) = (false, false);
-        }
-        // Entries of what has expired are there until it is swept away.
-        plan.is_count &= collection.definition.ttl_s.is_none();
-        Ok((plan, routes))
-    }
-}
-
-/// The partition key that the filter of a query fixes.
-fn fixed_key(plan: &Plan, collection: &Collection) -> Option<PartitionKey> {
-    use lazuli_engine::Component;
-    use lazuli_value::Value;
-    if plan.partition_key.is_empty() || plan.partition_key.len() > collection.definition.levels() {
-        return None;
-    }
-    let component = |value: &Option<Value>| match value {
-        None => Some(Component::Undefined),
-        Some(Value::Object(_) | Value::Array(_)) => None,
-        Some(value) => PartitionKey::from_values(std::slice::from_ref(value)).ok()?.0.pop(),
-    };
-    plan.partition_key.iter().map(component).collect::<Option<_>>().map(PartitionKey)
-}
-
-/// Whether an access looks for the values of the partition key itself, which all items of a shardlet have.
-fn is_by_key(access: &Access, collection: &Collection) -> bool {
-    let Access::Index(scan) = access else { return false };
-    let steps = super::spans::steps_of(&scan.path);
-    collection.definition.key_paths.iter().any(|path| path.steps() == steps)
-}
-
-fn is_one_shardlet(plan: &Plan, scope: &Scope, collection: &Collection) -> bool {
-    let levels = collection.definition.levels();
-    match scope {
-        Scope::Key(key) if key.is_none() || key.0.len() == levels => true,
-        _ => fixed_key(plan, collection).is_some_and(|key| key.0.len() == levels),
     }
 }
 
@@ -249,13 +135,23 @@ pub(super) struct Run<'a> {
 
 impl Collection {
     /// The index that queries use.
-    fn index_generation(&self) -> Option<Generation> {
+    pub(super) fn index_generation(&self) -> Option<Generation> {
         self.definition.index().map(|index| index.generation)
     }
 }
 
-fn index_changed() -> Error {
+pub(super) fn index_changed() -> Error {
     Error::unavailable("index-changed", "another index has taken the place of the query's")
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(
+        documents: &'a Documents,
+        collection: &'a Collection,
+        routes: KeyRange,
+    ) -> Self {
+        Self { documents, collection, routes, deadline: None, work: Work::default() }
+    }
 }
 
 impl Run<'_> {
@@ -292,11 +188,7 @@ impl Run<'_> {
             access => spans_of(self.collection, access, &self.routes)?,
         };
         match spans {
-            _ if plan.is_count => {
-                let count = self.count(&spans).await?;
-                execution.push_count(count);
-                Ok(true)
-            }
+            spans if plan.is_count => self.push_count(spans, resume, execution).await,
             Spans::Ordered(spans) => self.push_entries(spans, resume, execution).await,
             Spans::Set(spans) => self.push_set(&spans, resume, execution).await,
         }
@@ -355,6 +247,9 @@ impl Run<'_> {
     ) -> QueryResult<Wants> {
         self.work.items_read += 1;
         self.work.bytes_read += item.payload.len() as u64;
+        if !self.collection.definition.finds(IndexDirective::of(&item.payload)?) {
+            return Ok(Wants::More);
+        }
         let (route, row) = self.collection.split(key)?;
         let encoded = shown(self.collection.rid(), &Place { route, row }, item)?;
         Ok(execution.push(place, View::trusted(&encoded))?)
@@ -374,6 +269,10 @@ pub(super) fn place_of(kind: u8, rest: &[u8]) -> Vec<u8> {
 
 pub(super) fn entry_place(rest: &[u8]) -> Vec<u8> {
     place_of(BY_ENTRY, rest)
+}
+
+pub(super) fn item_place(rest: &[u8]) -> Vec<u8> {
+    place_of(BY_ITEM, rest)
 }
 
 pub(super) fn behind_entry_kind(place: &[u8]) -> QueryResult<Bytes> {

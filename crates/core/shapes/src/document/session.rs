@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::Documents;
 use super::collection::Collection;
-use super::item::{Body, Document};
+use super::item::{Body, Document, IndexDirective};
 use super::items::{Run, missing};
 use super::key::PartitionKey;
 use super::operation::{Action, Etag, Operation, Outcome, Work};
@@ -42,6 +42,15 @@ impl Sum {
 pub enum SessionItem {
     Stored(Document),
     Written(Body),
+}
+
+impl SessionItem {
+    pub fn directive(&self) -> IndexDirective {
+        match self {
+            Self::Stored(document) => document.directive,
+            Self::Written(body) => body.directive(),
+        }
+    }
 }
 
 /// Reads and writes of one partition key.

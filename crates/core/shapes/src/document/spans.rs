@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use lazuli_engine::{Error, KeyRange, Result, after_prefix};
 use lazuli_query::plan::{self, Access, IndexScan};
-use lazuli_value::order_key_length;
 
 use super::collection::Collection;
 use super::definition::IndexState;
@@ -17,6 +16,18 @@ pub(super) struct Span {
     pub(super) keys: KeyRange,
     /// The entry of all keys, if they have one value: then they lie in the order of their items.
     pub(super) entry: Option<Bytes>,
+}
+
+impl Span {
+    /// The entries of one value of items of these routes, in whose order they lie.
+    pub(super) fn of_entry(entry: &[u8], routes: &KeyRange) -> Self {
+        let start = Bytes::from([entry, &routes.start].concat());
+        let end = match &routes.end {
+            Some(end) => Some(Bytes::from([entry, end].concat())),
+            None => after_prefix(entry),
+        };
+        Self { keys: KeyRange::new(start, end), entry: Some(Bytes::copy_from_slice(entry)) }
+    }
 }
 
 /// The stretches of a plan.
@@ -54,11 +65,12 @@ pub(super) fn spans_of(
             let all = scans.iter().flat_map(|scan| of_scan(index, scan, routes).1);
             Ok(Spans::Set(all.collect()))
         }
-        Access::Composite { composite, is_descending } => {
+        Access::Composite { composite, ranges, is_descending } => {
             let paths = index.policy.composites.get(*composite).ok_or_else(none)?;
             let head = composite_head(index.generation, paths);
-            let keys = KeyRange::prefix(Bytes::copy_from_slice(&head));
-            Ok(Spans::Ordered(ordered(head, vec![Span { keys, entry: None }], *is_descending)))
+            let span = |range| Span { keys: behind_head(&head, range), entry: None };
+            let spans = ranges.iter().map(span).collect();
+            Ok(Spans::Ordered(ordered(head, spans, *is_descending)))
         }
         Access::Nothing | Access::OneRow | Access::Items => {
             Err(Error::internal("no-index", "the plan reads no index"))
@@ -96,37 +108,25 @@ fn of_scan(
     routes: &KeyRange,
 ) -> ([u8; HEAD_BYTES], Vec<Span>) {
     let head = path_head(index.generation, &steps_of(&scan.path));
-    let spans = scan.ranges.iter().map(|range| {
-        if is_value(range) {
-            // All entries of one value lie in the order of their routes.
-            let entry = [&head[..], &range.from].concat();
-            let start = Bytes::from([&entry[..], &routes.start].concat());
-            let end = match &routes.end {
-                Some(end) => Some(Bytes::from([&entry[..], end].concat())),
-                None => after_prefix(&entry),
-            };
-            return Span { keys: KeyRange::new(start, end), entry: Some(entry.into()) };
-        }
-        let start = Bytes::from([&head[..], &range.from].concat());
-        let end = Bytes::from([&head[..], &range.to].concat());
-        Span { keys: KeyRange::new(start, Some(end)), entry: None }
+    let spans = scan.ranges.iter().map(|range| match range.is_one_value() {
+        true => Span::of_entry(&[&head[..], &range.from].concat(), routes),
+        false => Span { keys: behind_head(&head, range), entry: None },
     });
     (head, spans.collect())
 }
 
-/// Whether a range holds the entries of exactly one value.
-fn is_value(range: &plan::KeyRange) -> bool {
-    order_key_length(&range.from) == Some(range.from.len())
-        && after_prefix(&range.from).is_some_and(|end| end[..] == range.to[..])
+fn behind_head(head: &[u8; HEAD_BYTES], range: &plan::KeyRange) -> KeyRange {
+    let bound = |bound: &[u8]| Bytes::from([&head[..], bound].concat());
+    KeyRange::new(bound(&range.from), Some(bound(&range.to)))
 }
 
 fn is_one_value(scan: &IndexScan) -> bool {
-    matches!(&scan.ranges[..], [range] if is_value(range))
+    matches!(&scan.ranges[..], [range] if range.is_one_value())
 }
 
 /// Whether an access reads only entries of single values, which lie in the order of routes.
 pub(super) fn is_equality(access: &Access) -> bool {
-    let values = |scan: &IndexScan| scan.ranges.iter().all(is_value);
+    let values = |scan: &IndexScan| scan.ranges.iter().all(plan::KeyRange::is_one_value);
     match access {
         Access::Index(scan) => values(scan),
         Access::AnyOf(scans) => scans.iter().all(values),

@@ -28,3 +28,11 @@ pub const MOVE_FINISHED: u8 = 0x22;
 pub const START: u8 = 0x31;
 /// Shards that are to be emptied, by id.
 pub const SHARD_DRAINED: u8 = 0x30;
+/// Sharded SQL databases by name: shards, maps and tables, without mappings.
+pub const SQL_DATABASE: u8 = 0x40;
+/// Mappings of sharded SQL databases, by database and number.
+pub const SQL_MAPPING: u8 = 0x41;
+/// Jobs of sharded SQL databases that are not finished, by database and number.
+pub const SQL_JOB: u8 = 0x42;
+/// Those that are finished.
+pub const SQL_JOB_FINISHED: u8 = 0x43;

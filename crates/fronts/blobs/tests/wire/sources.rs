@@ -53,7 +53,8 @@ impl Other {
 
 /// A server with a container, whose fronts and named hosts are these.
 fn server(fronts: &[SocketAddr], hosts: &[&str]) -> Server {
-    let own = OwnAddresses { fronts: fronts.to_vec(), admin: ([127, 0, 0, 1], 10_010).into() };
+    let own =
+        OwnAddresses { fronts: fronts.to_vec(), admins: vec![([127, 0, 0, 1], 10_010).into()] };
     let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
     let sources = Sources { own: Arc::new(OnceLock::from(own)), hosts };
     let source_timeout = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! The emulator's `Config.json`: entities that are to be there when the server starts.
+//! The emulators' `Config.json`: entities and hubs that are to be there when the server starts.
 //!
 //! What is there already stays as it is, with its messages; so the same file can be read at every start. The names of the
 //! file's namespaces do not matter: its entities are made in the namespace that the caller names, as the emulator has one.
@@ -6,6 +6,7 @@
 use lazuli_bus_shape::{Bus, EntityKind};
 use lazuli_engine::Kind;
 use lazuli_http::xml::Element;
+use lazuli_log::{HubSettings, Logs};
 use serde_json::Value as Json;
 
 use super::{description, rule};
@@ -33,6 +34,34 @@ pub async fn configure(bus: &Bus, namespace: &str, text: &str) -> Result<usize> 
                     made += usize::from(make(bus, namespace, entity, kind, forwards).await?);
                 }
             }
+        }
+    }
+    Ok(made)
+}
+
+/// Makes the hubs of the Event Hubs emulator's `Config.json` that are not there yet, with their consumer groups, and says
+/// how many hubs it made.
+pub async fn configure_hubs(logs: &Logs, namespace: &str, text: &str) -> Result<usize> {
+    if text.len() > CONFIGURATION_BYTES_MAX {
+        return Err("the file is too long".to_owned());
+    }
+    let json: Json = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let namespaces = json.pointer("/UserConfig/NamespaceConfig").and_then(Json::as_array);
+    let namespaces = namespaces.ok_or("it has no UserConfig.NamespaceConfig")?;
+    let mut made = 0;
+    for hub in namespaces.iter().flat_map(|space| array(space, "Entities")) {
+        let name = name_of(hub)?;
+        let count = hub.get("PartitionCount");
+        // The emulator's own files write the number as a text.
+        let count = count.and_then(|it| it.as_u64().or_else(|| it.as_str()?.parse().ok()));
+        let count = count.and_then(|count| u32::try_from(count).ok());
+        let count = count.ok_or_else(|| format!("'{name}' has no PartitionCount"))?;
+        let new = logs.create_hub(namespace, name, &HubSettings::new(count)).await;
+        made += usize::from(created(new, name)?);
+        for group in array(hub, "ConsumerGroups") {
+            let group = name_of(group)?;
+            let added = logs.add_group(namespace, name, group).await;
+            added.map_err(|error| format!("'{name}': {error}"))?;
         }
     }
     Ok(made)

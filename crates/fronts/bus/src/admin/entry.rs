@@ -56,6 +56,19 @@ impl Entry {
         Self(out)
     }
 
+    /// What was never changed since it was made.
+    pub(super) fn plain(
+        context: &Context<'_>,
+        path: &str,
+        title: &str,
+        made_ms: u64,
+        kind: &str,
+        inside: String,
+    ) -> Self {
+        let (published_ms, updated_ms, content) = (made_ms, made_ms, (kind, inside));
+        Self::new(context, Frame { path, title, published_ms, updated_ms, content })
+    }
+
     pub(super) fn entity(
         context: &Context<'_>,
         entity: &Entity,

@@ -7,6 +7,7 @@ mod configuration;
 mod description;
 mod duration;
 mod entry;
+mod hubs;
 mod resource;
 mod rule;
 
@@ -19,12 +20,13 @@ use lazuli_bus_shape::{
 use lazuli_http::uri::{Query, percent_decode};
 use lazuli_http::xml::Element;
 use lazuli_http::{Handler, Method, Request, Response, StatusCode, handler, xml};
+use lazuli_log::Logs;
 
 use crate::access::{self, Right, Shown};
 use crate::error::{Fault, from_core};
 use crate::{Front, now_ms};
 
-pub use configuration::configure;
+pub use configuration::{configure, configure_hubs};
 use entry::{Entry, Feed};
 use resource::Resource;
 
@@ -51,6 +53,7 @@ type Result<T> = std::result::Result<T, Fault>;
 /// Everything that answers are made from.
 struct Context<'a> {
     bus: &'a Bus,
+    logs: &'a Logs,
     namespace: String,
     /// What links and ids begin with, such as `https://localhost:5672`.
     base: String,
@@ -74,8 +77,8 @@ async fn answer(front: &Front, mut request: Request) -> Result<Response> {
     claim.path = signed_path(&claim.path, &host);
     let namespace = access::allowed(&[claim], &resource.path(), Right::Manage)?;
     let version = query.get("api-version").unwrap_or("2021-05").to_owned();
-    let context =
-        Context { bus: &front.bus, namespace, base: format!("{scheme}://{host}"), version };
+    let (bus, logs, base) = (&front.bus, &front.hubs.logs, format!("{scheme}://{host}"));
+    let context = Context { bus, logs, namespace, base, version };
     let is_update = request.header("if-match").is_some();
     let body = request.take_body().collect(BODY_BYTES_MAX).await;
     let body = body.map_err(|_| Fault::argument("The body cannot be read, or is too long."))?;
@@ -160,11 +163,15 @@ impl Context<'_> {
                 }
                 Ok(feed.response())
             }
+            Resource::Hubs => self.list_hubs(&resource.path(), page).await,
+            Resource::Groups(hub) => self.list_groups(hub, &resource.path(), page).await,
+            Resource::Group(hub, group) => self.get_group(hub, group).await,
             Resource::Entity(name) => match bus.entity(namespace, name).await {
                 Ok(entity) => Ok(self.entity_entry(entity).await?.response(StatusCode::OK)),
-                // What is not there is an empty list.
                 Err(error) if error.kind() == lazuli_engine::Kind::NotFound => {
-                    Ok(Feed::new(self, &resource.path(), page, false).response())
+                    // What is not there is an empty list.
+                    let nothing = || Feed::new(self, &resource.path(), page, false).response();
+                    Ok(self.get_hub(name).await?.unwrap_or_else(nothing))
                 }
                 Err(error) => Err(from_core(error)),
             },
@@ -201,7 +208,11 @@ impl Context<'_> {
     async fn put(&self, resource: &Resource, body: &[u8], is_update: bool) -> Result<Response> {
         let status = if is_update { StatusCode::OK } else { StatusCode::CREATED };
         match resource {
+            Resource::Group(hub, group) => self.put_group(hub, group, body, is_update).await,
             Resource::Entity(name) => {
+                if let Some(response) = self.put_hub(name, body, is_update).await? {
+                    return Ok(response);
+                }
                 let entity = self.put_entity(name, body, is_update).await?;
                 Ok(self.entity_entry(entity).await?.response(status))
             }
@@ -236,6 +247,10 @@ impl Context<'_> {
             return updated.map_err(from_core);
         }
         let new = description::read(&element, Description::queue())?;
+        if self.hub(name).await?.is_some() {
+            let text = format!("There is an event hub at '{name}'.");
+            return Err(Fault::new(409, "com.microsoft:entity-already-exists", text));
+        }
         bus.create_entity(namespace, kind, name, new).await.map_err(from_core)
     }
 
@@ -263,6 +278,13 @@ impl Context<'_> {
     async fn delete(&self, resource: &Resource) -> Result<Response> {
         let (bus, namespace) = (self.bus, self.namespace.as_str());
         let deleted = match resource {
+            Resource::Group(hub, group) => {
+                self.delete_group(hub, group).await?;
+                return Ok(Response::new(StatusCode::OK));
+            }
+            Resource::Entity(name) if self.hub(name).await?.is_some() => {
+                self.logs.delete_hub(namespace, name).await
+            }
             Resource::Entity(name) => bus.delete_entity(namespace, None, name).await,
             Resource::Subscription(topic, name) => {
                 bus.delete_subscription(namespace, topic, name).await

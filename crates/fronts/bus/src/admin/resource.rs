@@ -13,6 +13,9 @@ pub(super) enum Resource {
     Subscription(String, String),
     Rules(String, String),
     Rule(String, String, String),
+    Hubs,
+    Groups(String),
+    Group(String, String),
 }
 
 impl Resource {
@@ -29,12 +32,23 @@ impl Resource {
         if is(path, "$Resources/topics") {
             return Ok(Self::Entities(EntityKind::Topic));
         }
+        if is(path, "$Resources/eventhubs") {
+            return Ok(Self::Hubs);
+        }
         let parts: Vec<&str> = path.split('/').collect();
         if path.is_empty() || parts.iter().any(|part| part.starts_with('$') && *part != "$Default")
         {
             return Err(Fault::new(404, "amqp:not-found", "There is nothing at this address."));
         }
         let own = |part: &str| part.to_owned();
+        // Names of hubs have no slashes, so nothing else is mistaken for a group of one.
+        match parts.as_slice() {
+            [hub, groups] if is(groups, "consumergroups") => return Ok(Self::Groups(own(hub))),
+            [hub, groups, group] if is(groups, "consumergroups") => {
+                return Ok(Self::Group(own(hub), own(group)));
+            }
+            _ => {}
+        }
         let at = parts.iter().rposition(|part| is(part, "subscriptions")).filter(|at| *at > 0);
         let Some(at) = at else { return Ok(Self::Entity(own(path))) };
         let topic = parts[..at].join("/");
@@ -52,8 +66,10 @@ impl Resource {
     /// The queue or topic that it belongs to; empty if it belongs to the namespace.
     pub(super) fn entity(&self) -> &str {
         match self {
-            Self::Namespace | Self::Entities(_) => "",
+            Self::Namespace | Self::Entities(_) | Self::Hubs => "",
             Self::Entity(name)
+            | Self::Groups(name)
+            | Self::Group(name, _)
             | Self::Subscriptions(name)
             | Self::Subscription(name, _)
             | Self::Rules(name, _)
@@ -67,6 +83,9 @@ impl Resource {
             Self::Namespace => "$namespaceinfo".to_owned(),
             Self::Entities(EntityKind::Queue) => "$Resources/queues".to_owned(),
             Self::Entities(EntityKind::Topic) => "$Resources/topics".to_owned(),
+            Self::Hubs => "$Resources/eventhubs".to_owned(),
+            Self::Groups(hub) => format!("{hub}/ConsumerGroups"),
+            Self::Group(hub, group) => format!("{hub}/ConsumerGroups/{group}"),
             Self::Entity(name) => name.clone(),
             Self::Subscriptions(topic) => format!("{topic}/Subscriptions"),
             Self::Subscription(topic, name) => format!("{topic}/Subscriptions/{name}"),
@@ -86,6 +105,9 @@ mod tests {
             ("/$Resources/Queues", "$Resources/queues"),
             ("/$namespaceinfo", "$namespaceinfo"),
             ("/a/b", "a/b"),
+            ("/$Resources/EventHubs", "$Resources/eventhubs"),
+            ("/h/consumergroups", "h/ConsumerGroups"),
+            ("/h/ConsumerGroups/$Default", "h/ConsumerGroups/$Default"),
             ("/t/subscriptions", "t/Subscriptions"),
             ("/t/Subscriptions/s", "t/Subscriptions/s"),
             ("/t/Subscriptions/s/rules/", "t/Subscriptions/s/Rules"),

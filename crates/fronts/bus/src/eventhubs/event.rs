@@ -8,7 +8,7 @@ use lazuli_log::{Batch, Form, LogState};
 use crate::error::{Fault, Result};
 use crate::message::BATCH_FORMAT;
 
-pub(super) const PARTITION_KEY: &str = "x-opt-partition-key";
+pub(crate) const PARTITION_KEY: &str = "x-opt-partition-key";
 /// Annotations that we write ourselves; what a client sends under these names counts for nothing.
 const OWN: [&str; 3] = ["x-opt-sequence-number", "x-opt-offset", "x-opt-enqueued-time"];
 pub(super) const PRODUCER_EPOCH: &str = "com.microsoft:producer-epoch";
@@ -52,14 +52,14 @@ pub(super) fn read(payload: &Bytes, format: u32) -> Result<Events> {
 }
 
 /// An event on its way to a reader: what stands before the stored bytes, and those.
-pub(super) struct Outbound {
-    pub(super) offset: u64,
-    pub(super) head: Bytes,
-    pub(super) body: Bytes,
+pub(crate) struct Outbound {
+    pub(crate) offset: u64,
+    pub(crate) head: Bytes,
+    pub(crate) body: Bytes,
 }
 
 /// The events of a batch from an offset on.
-pub(super) fn write(batch: &Batch, from: u64, metrics: Option<&LogState>) -> Result<Vec<Outbound>> {
+pub(crate) fn write(batch: &Batch, from: u64, metrics: Option<&LogState>) -> Result<Vec<Outbound>> {
     let mut events = Vec::new();
     match batch.form {
         Form::Amqp => {

@@ -2,10 +2,11 @@
 //! its name; a namespace that has both under one name has the hub first.
 //!
 //! `sender` appends what publishers send, `receiver` reads a partition for one group of consumers, `management` says what
-//! hubs and partitions are like, `event` turns what is stored into messages, `readers` knows who reads with which epoch.
+//! hubs and partitions are like, `event` turns what is stored into messages, `readers` knows who reads with which epoch in this process, `ownership` in all.
 
-mod event;
+pub(crate) mod event;
 pub(crate) mod management;
+mod ownership;
 mod position;
 mod readers;
 pub(crate) mod receiver;
@@ -114,6 +115,8 @@ const PRODUCER_EPOCH_STOLEN: &str = "com.microsoft:producer-epoch-stolen";
 const OUT_OF_SEQUENCE: &str = "com.microsoft:out-of-order-sequence";
 const OUT_OF_RANGE: &str = "com.microsoft:argument-out-of-range";
 
+const PARTITION_NOT_OWNED: &str = "com.microsoft:partition-not-owned";
+
 /// What became of an operation that the logs refused.
 pub(crate) fn from_log(error: lazuli_engine::Error) -> Fault {
     let said = || error.message().to_owned();
@@ -129,6 +132,7 @@ pub(crate) fn from_log(error: lazuli_engine::Error) -> Fault {
         }
         Some(LogReason::LayoutChanged) => Fault::new(503, "com.microsoft:server-busy", said()),
         Some(LogReason::ProducerFenced) => Fault::new(409, PRODUCER_EPOCH_STOLEN, said()),
+        Some(LogReason::NotCoordinator) => Fault::new(409, PARTITION_NOT_OWNED, said()),
         Some(LogReason::OutOfSequence | LogReason::DuplicateSequence) => {
             Fault::new(409, OUT_OF_SEQUENCE, said())
         }

@@ -8,6 +8,7 @@ use lazuli_amqp::{Attaching, Event, Outgoing, Sending, Symbol, Value};
 use lazuli_log::{Hub, ReadLimit, Start};
 use lazuli_net::Outcome;
 
+use super::ownership::{LOOK_INTERVAL, Ownership};
 use super::position::Position;
 use super::readers::{Reader, stolen};
 use super::{HubAddress, event, find, from_log};
@@ -25,6 +26,9 @@ const LOOK_MAX: Duration = Duration::from_secs(30);
 /// How long a reader waits where the log cannot be read for a while.
 const AWAY: Duration = Duration::from_millis(200);
 
+const TAKEN: &str =
+    "New receiver with higher epoch is created, hence current receiver is getting disconnected.";
+
 /// One reader of one partition.
 struct Link {
     peer: Arc<Peer>,
@@ -33,6 +37,8 @@ struct Link {
     next: u64,
     has_metrics: bool,
     reader: Reader,
+    /// Where other processes have readers too.
+    ownership: Option<Ownership>,
 }
 
 pub(crate) async fn serve(peer: Arc<Peer>, attaching: Attaching, address: HubAddress) {
@@ -49,14 +55,18 @@ pub(crate) async fn serve(peer: Arc<Peer>, attaching: Attaching, address: HubAdd
         sending.capabilities.push(Symbol(RUNTIME_METRIC.to_owned()));
     }
     let Some(outgoing) = attaching.send(sending) else { return };
-    carry(link, outgoing).await;
+    let mut link = link;
+    carry(&mut link, outgoing).await;
+    if let Some(ownership) = link.ownership.take() {
+        ownership.give_up().await;
+    }
 }
 
 async fn open(peer: &Arc<Peer>, attaching: &Attaching, address: &HubAddress) -> Result<Link> {
     let (Some(group), Some(_)) = (&address.group, &address.partition) else {
         return Err(Fault::argument("A reader names a consumer group and a partition."));
     };
-    let (_, hub) = find(peer, &address.hub, &address.path, Right::Listen).await?;
+    let (namespace, hub) = find(peer, &address.hub, &address.path, Right::Listen).await?;
     if !hub.has_group(group) {
         let path = format!("{}:{group}", hub.name);
         return Err(Fault::entity_not_found(&path));
@@ -80,18 +90,25 @@ async fn open(peer: &Arc<Peer>, attaching: &Attaching, address: &HubAddress) -> 
     };
     let has_metrics = attach.desired_capabilities.iter().any(|one| one.0 == RUNTIME_METRIC);
     let reader = peer.front.hubs.readers.enter(hub.id(), partition, group, epoch)?;
-    Ok(Link { peer: peer.clone(), hub, partition, next, has_metrics, reader })
+    let ownership = Ownership::take(logs, &namespace, group, &hub, partition, epoch).await?;
+    Ok(Link { peer: peer.clone(), hub, partition, next, has_metrics, reader, ownership })
 }
 
 /// Sends events as the reader takes them, until it leaves or another one takes the partition.
-async fn carry(mut link: Link, mut outgoing: Outgoing) {
+async fn carry(link: &mut Link, mut outgoing: Outgoing) {
     let mut waiter = link.peer.front.hubs.logs.waiter();
     waiter.watch(link.hub.id(), link.partition);
+    let others = link.ownership.is_some();
     loop {
+        if let Some(ownership) = &mut link.ownership
+            && ownership.is_lost().await
+        {
+            return outgoing.detach(stolen(TAKEN).into());
+        }
         let mut sent = 0;
         let mut pause = link.peer.front.hubs.logs.poll().unwrap_or(LOOK_MAX);
         if outgoing.credit() > 0 {
-            match send(&mut link, &mut outgoing).await {
+            match send(link, &mut outgoing).await {
                 Ok(count) => sent = count,
                 // The partition is on its way to another shard, or the like: readers wait for it.
                 Err(fault) if fault.status == 503 => pause = AWAY,
@@ -112,9 +129,7 @@ async fn carry(mut link: Link, mut outgoing: Outgoing) {
         tokio::select! {
             biased;
             () = link.reader.stolen() => {
-                let text = "New receiver with higher epoch is created, hence current receiver is \
-                            getting disconnected.";
-                return outgoing.detach(stolen(text).into());
+                return outgoing.detach(stolen(TAKEN).into());
             }
             event = outgoing.next() => match event {
                 None => return,
@@ -123,6 +138,7 @@ async fn carry(mut link: Link, mut outgoing: Outgoing) {
             },
             () = waiter.woken(), if has_credit => {}
             () = tokio::time::sleep(pause), if has_credit => {}
+            () = tokio::time::sleep(LOOK_INTERVAL), if others => {}
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Transactions, locks that are lost, and credit that is drained: what only some clients do.
 
 use bytes::Bytes;
-use lazuli_amqp::performative::Performative;
+use lazuli_amqp::performative::{Attach, Performative, SENDER};
 use lazuli_amqp::transaction::Request;
-use lazuli_amqp::{DeliveryState, Terminus};
+use lazuli_amqp::{DeliveryState, Map, Terminus};
 use lazuli_bus_shape::Address;
 
 use crate::world::{NAMESPACE, Talk, World, text};
@@ -79,6 +79,44 @@ async fn a_transaction_can_send_to_several_queues() {
     let commit = Request::Discharge { transaction, fail: false };
     assert_eq!(talk.coordinate(COORDINATOR, 11, &commit).await, DeliveryState::Accepted);
     assert_eq!((active(&world, "one").await, active(&world, "two").await), (1, 1));
+}
+
+#[tokio::test]
+async fn a_message_is_sent_through_one_queue_to_another_in_one_transaction() {
+    let world = World::start().await;
+    let mut talk = world.client().await;
+    talk.0.attach_sender(0, Terminus::target("one"));
+    talk.0.attach_receiver(1, Terminus::source("one"));
+    talk.0.attach_sender(COORDINATOR, Terminus::coordinator());
+    let via = Map::default().with("com.microsoft:transfer-destination-address", "two");
+    let attach = Attach {
+        name: "via".into(),
+        handle: 2,
+        role: SENDER,
+        target: Some(Terminus::target("one")),
+        source: Some(Terminus::source("plain client")),
+        initial_delivery_count: Some(0),
+        properties: via,
+        ..Attach::default()
+    };
+    talk.0.say(0, Performative::Attach(Box::new(attach)));
+    talk.send(0, 10, &text("a"), None).await;
+    talk.0.credit(1, 0, 1, false);
+    let (delivery, _) = talk.message().await;
+    // Without a transaction there is nothing that it could be sent together with.
+    let alone = talk.send(2, 11, &text("b"), None).await;
+    assert!(matches!(alone, DeliveryState::Rejected(Some(_))), "{alone:?}");
+
+    let transaction = declare(&mut talk, 12).await;
+    let sent = talk.send(2, 13, &text("b"), Some(within(&transaction, None))).await;
+    assert_eq!(sent, within(&transaction, Some(DeliveryState::Accepted)));
+    let complete = within(&transaction, Some(DeliveryState::Accepted));
+    talk.dispose(delivery, complete.clone());
+    assert_eq!(talk.settled(delivery).await, complete);
+    assert_eq!((active(&world, "one").await, active(&world, "two").await), (1, 0));
+    let commit = Request::Discharge { transaction, fail: false };
+    assert_eq!(talk.coordinate(COORDINATOR, 14, &commit).await, DeliveryState::Accepted);
+    assert_eq!((active(&world, "one").await, active(&world, "two").await), (0, 1));
 }
 
 #[tokio::test]

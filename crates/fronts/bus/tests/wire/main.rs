@@ -3,5 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic in a test is the failure report")]
 
 mod access;
+mod crowds;
 mod deliveries;
+mod hubs;
 mod world;

@@ -18,6 +18,7 @@ use lazuli_engine::{Engine, Settings};
 use lazuli_net::{Budget, Listener, Metrics, Stopper, stopper};
 use lazuli_shardmap::manager::NewShard;
 use lazuli_store::mem::MemStore;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 pub(crate) const NAMESPACE: &str = "dev";
@@ -28,6 +29,7 @@ const RULE: &str = "RootManageSharedAccessKey";
 pub(crate) struct World {
     pub(crate) address: std::net::SocketAddr,
     pub(crate) bus: Bus,
+    pub(crate) logs: lazuli_log::Logs,
     _stopper: Stopper,
 }
 
@@ -58,6 +60,7 @@ impl World {
             key: Key::from_base64("b3RoZXI=").unwrap(),
             other: Key::from_text("SAS_KEY_VALUE"),
         };
+        let kept = logs.clone();
         let parts = Parts {
             logs,
             accounts,
@@ -75,11 +78,29 @@ impl World {
         let address = listener.address();
         let (stopper, stop) = stopper();
         tokio::spawn(listener.serve(protocol, stop));
-        Self { address, bus, _stopper: stopper }
+        Self { address, bus, logs: kept, _stopper: stopper }
     }
 
     pub(crate) async fn stream(&self) -> TcpStream {
         TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// Asks the administration: the status and the body of the answer.
+    pub(crate) async fn administer(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        let mut stream = self.stream().await;
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: {}\r\n\
+             connection: close\r\ncontent-length: {}\r\n\r\n{body}",
+            token("", KEY),
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+        let answer = String::from_utf8(answer).unwrap();
+        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+        let body = answer.split_once("\r\n\r\n").unwrap().1.to_owned();
+        (status, body)
     }
 
     /// A client that has shown a token for everything.

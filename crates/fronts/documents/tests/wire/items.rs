@@ -169,3 +169,45 @@ fn operations_in_bulk_succeed_and_fail_each_by_itself() {
     let gone = bulk.replacen('\n', "\nx-ms-documentdb-partitionkeyrangeid: 999999\n", 1);
     assert_eq!(server.refusal(&gone), "410/1002");
 }
+
+fn found(server: &Server, query: &str) -> String {
+    let key = "x-ms-documentdb-isquery: true\nx-ms-documentdb-query-enablecrosspartition: true";
+    let answer = server.ok(&format!("POST {DOCS}\n{key}\n\n{{\"query\":\"{query}\"}}"));
+    answer.split_once("\"Documents\":").unwrap().1.split_once(",\"_count\"").unwrap().0.to_owned()
+}
+
+#[test]
+fn an_item_that_is_left_out_of_the_index_is_read_but_not_found() {
+    let server = Server::with_container();
+    let put = |id: &str, directive: &str| {
+        let body = format!("{{\"id\":\"{id}\",\"pk\":\"a\",\"n\":1}}");
+        let upsert = "x-ms-documentdb-is-upsert: true";
+        let index = format!("x-ms-indexing-directive: {directive}");
+        server.send(&format!("POST {DOCS}\n{KEY}\n{upsert}\n{index}\n\n{body}"))
+    };
+    let charge = |answer: String| crate::raw::header(&answer, "x-ms-request-charge").unwrap();
+    let indexed = charge(put("in", "Include"));
+    let left_out = charge(put("out", "exclude"));
+    // Entries that are not written cost nothing.
+    assert!(left_out.parse::<f64>().unwrap() < indexed.parse::<f64>().unwrap());
+    assert!(put("bad", "sometimes").starts_with("400 "));
+    for query in [
+        "SELECT VALUE c.id FROM c",
+        "SELECT VALUE c.id FROM c WHERE c.n = 1",
+        "SELECT VALUE c.id FROM c WHERE c.n + 1 = 2",
+        "SELECT VALUE c.id FROM c ORDER BY c.n",
+        "SELECT VALUE c.id FROM c WHERE c.pk = 'a'",
+    ] {
+        assert_eq!(found(&server, query), "[\"in\"]", "{query}");
+    }
+    assert_eq!(found(&server, "SELECT VALUE COUNT(1) FROM c"), "[1]");
+    server.ok(&format!("GET {DOCS}/out\n{KEY}"));
+    assert!(server.ok(&format!("GET {DOCS}")).contains("\"_count\":2"));
+    // The next write decides anew.
+    server.ok(&format!("PUT {DOCS}/out\n{KEY}\n\n{{\"id\":\"out\",\"pk\":\"a\",\"n\":1}}"));
+    assert_eq!(found(&server, "SELECT VALUE COUNT(1) FROM c WHERE c.n = 1"), "[2]");
+    let patch = "{\"operations\":[{\"op\":\"incr\",\"path\":\"/n\",\"value\":1}]}";
+    let exclude = "x-ms-indexing-directive: Exclude";
+    server.ok(&format!("PATCH {DOCS}/out\n{KEY}\n{exclude}\n\n{patch}"));
+    assert_eq!(found(&server, "SELECT VALUE COUNT(1) FROM c"), "[1]");
+}

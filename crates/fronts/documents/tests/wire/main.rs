@@ -193,3 +193,23 @@ fn two_containers_exchange_their_names_while_writes_are_held() {
     let former = create("5").replace("/colls/c/", "/colls/n/");
     assert_eq!(server.refusal(&former), "429/3200");
 }
+
+#[test]
+fn an_index_is_built_anew_and_tells_how_far_it_is() {
+    let server = Server::with_container();
+    server.ok(
+        "POST /dbs/d/colls/c/docs\nx-ms-documentdb-partitionkey: [\"a\"]\n\n{\"id\":\"1\",\"pk\":\"a\"}",
+    );
+    let progress = || {
+        let read = "GET /dbs/d/colls/c\nx-ms-documentdb-populatequotainfo: true";
+        let name = "x-ms-documentdb-collection-index-transformation-progress";
+        server.header(read, name).unwrap()
+    };
+    assert_eq!(progress(), "100");
+    let rebuild = |how: &str| format!("POST /dbs/d/colls/c\nx-lazuli-index: {how}");
+    assert_eq!(server.refusal(&rebuild("drop")), "400");
+    assert!(server.send(&rebuild("rebuild")).starts_with("202 "));
+    assert_eq!(progress(), "0");
+    server.tend();
+    assert_eq!(progress(), "100");
+}

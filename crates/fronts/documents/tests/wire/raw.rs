@@ -75,6 +75,11 @@ impl Server {
         self.runtime.block_on(self.documents.release_lapsed()).unwrap();
     }
 
+    /// Builds indexes that are to be built.
+    pub(crate) fn tend(&self) {
+        self.runtime.block_on(self.documents.tend()).unwrap();
+    }
+
     /// The body of a request that must succeed.
     pub(crate) fn ok(&self, text: &str) -> String {
         let answer = self.send(text);

@@ -163,6 +163,14 @@ impl Groups {
         Some(all.get(&(namespace.to_owned(), name.to_owned()))?.changed.clone())
     }
 
+    /// Forgets a group that another process coordinates from now on. Who waits in it is told that it is no member.
+    pub(crate) fn let_go(&self, namespace: &str, name: &str) {
+        let gone = self.all().remove(&(namespace.to_owned(), name.to_owned()));
+        if let Some(slot) = gone {
+            slot.changed.notify_waiters();
+        }
+    }
+
     /// What a member gets: at once if the leader has said so, else when it does.
     pub(crate) async fn sync(
         &self,

@@ -197,3 +197,44 @@ async fn a_statement_that_the_server_ends_is_an_error_and_its_connection_goes_on
     assert_eq!(store.get(b"a").await.unwrap(), None);
     assert_eq!(server.psql(&settings.database, session).unwrap(), before, "the same session");
 }
+
+#[test]
+fn a_connection_does_not_depend_on_the_runtime_that_asked_for_it() {
+    use tokio::runtime::Builder;
+    let Some(settings) = place::settings() else { return };
+    let front = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let store = front.block_on(PostgresStore::open(settings)).unwrap();
+    let behind = Builder::new_current_thread().enable_all().build().unwrap();
+    let snapshot = behind.block_on(store.snapshot(&[], Reads::Several)).unwrap();
+    drop(behind);
+    assert_eq!(front.block_on(snapshot.get(b"a")).unwrap(), None);
+}
+
+#[tokio::test]
+async fn reads_of_single_values_share_a_connection_and_fail_each_by_itself() {
+    let Some(mut settings) = place::settings() else { return };
+    settings.read_connections = 1;
+    let store = PostgresStore::open(settings).await.unwrap();
+    put(&store, "a").await.unwrap();
+    let read = |n: usize| {
+        let store = &store;
+        async move {
+            let guards: Vec<Bytes> =
+                if n.is_multiple_of(3) { vec!["none".into()] } else { Vec::new() };
+            store.snapshot(&guards, Reads::One).await?.get(b"a").await
+        }
+    };
+    let answers = futures_util::future::join_all((0..40).map(read)).await;
+    for (n, answer) in answers.into_iter().enumerate() {
+        match n % 3 {
+            0 => assert!(answer.unwrap_err().is_moved(), "{n}"),
+            _ => assert_eq!(answer.unwrap(), Some(Bytes::new()), "{n}"),
+        }
+    }
+    // One that its caller gives up leaves the connection to others.
+    for _ in 0..20 {
+        let given_up = tokio::time::timeout(Duration::ZERO, read(1)).await;
+        assert!(given_up.is_err() || given_up.unwrap().is_ok());
+    }
+    assert_eq!(read(1).await.unwrap(), Some(Bytes::new()));
+}

@@ -77,7 +77,7 @@ impl Server {
     /// The authority of an endpoint, such as `127.0.0.1:4711`.
     pub fn endpoint(&self, name: &str) -> String {
         let url = self.ready["endpoints"][name].as_str().unwrap();
-        url.split_once("://").unwrap().1.to_owned()
+        url.split_once("://").map_or(url, |(_, authority)| authority).to_owned()
     }
 
     pub fn pid(&self) -> u32 {

@@ -106,7 +106,7 @@ impl Site {
             more: Box::new(more),
         });
         let (stopper, stop) = stopper();
-        Self { portal: Portal::new(api.clone(), 10010, REFRESH, stop), api, stopper }
+        Self { portal: Portal::new(api.clone(), 10010, Vec::new(), REFRESH, stop), api, stopper }
     }
 
     pub fn asked(&self) -> usize {

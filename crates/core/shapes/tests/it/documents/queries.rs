@@ -240,3 +240,167 @@ async fn a_page_of_several_index_ranges_reads_no_more_than_it_needs() {
     let (counted, _, _) = rows(&world, &c, count, everywhere(), 20).await;
     assert_eq!(counted, ["1000"]);
 }
+
+/// One page of a query, and how many items it has read.
+async fn page(
+    world: &World,
+    c: &Collection,
+    query: &Query,
+    continuation: Option<Continuation>,
+    deadline: Option<std::time::Duration>,
+) -> (Vec<String>, Option<Continuation>, u64) {
+    let request = QueryRequest {
+        checked: Arc::new(query.check(&Default::default()).unwrap()),
+        fingerprint: query.fingerprint(&Default::default()),
+        context: Context::new(0, 1),
+        options: PageOptions::of_rows(10),
+        scope: everywhere(),
+        continuation,
+        deadline,
+        is_strict: true,
+    };
+    let answer = world.documents.query(c, request).await.unwrap();
+    let rows = answer.page.rows.iter().map(|row| View::parse(row).unwrap().to_json()).collect();
+    (rows, answer.page.continuation, answer.work.items_read)
+}
+
+/// Items of which every third has the state `x`, and a composite index in one container of the two.
+async fn thirds(world: &World, count: u64) -> [Collection; 2] {
+    let composite = r#"{"includedPaths":[{"path":"/*"}],"compositeIndexes":
+        [[{"path":"/state","order":"ascending"},{"path":"/n","order":"descending"}]]}"#;
+    let policy = IndexingPolicy::from_value(&Value::from_json(composite.as_bytes()).unwrap());
+    let all = [
+        world.collection_with("plain", 2, |_| ()).await,
+        world.collection_with("composite", 2, |new| new.indexing = policy.unwrap()).await,
+    ];
+    for (c, n) in all.iter().flat_map(|c| (0..count).map(move |n| (c, n))) {
+        let state = if n.is_multiple_of(3) { "x" } else { "y" };
+        let json = format!(
+            r#"{{"id":"{n}","pk":"k{}","n":{},"state":"{state}","rare":{}}}"#,
+            n % 50,
+            (n * 7_919) % count,
+            n / 4
+        );
+        world.create(c, &json).await.unwrap();
+    }
+    all
+}
+
+#[tokio::test]
+async fn a_page_of_an_order_behind_a_filter_costs_the_same_however_many_items_pass() {
+    const ITEMS: u64 = 1_200;
+    let world = World::new(2).await;
+    let containers = thirds(&world, ITEMS).await;
+    for direction in ["", " DESC"] {
+        for (c, most) in containers.iter().zip([70, 12]) {
+            let text =
+                format!("SELECT VALUE c.n FROM c WHERE c.state = 'x' ORDER BY c.n{direction}");
+            let query = Query::parse(&text).unwrap();
+            let (mut found, mut next) = (Vec::new(), None);
+            loop {
+                let (rows, more, items) = page(&world, c, &query, next.take(), None).await;
+                found.extend(rows);
+                // 400 pass. Where the index of the number is read, every third item is one of them.
+                assert!(items <= most, "{text}: {items} items for a page");
+                match more {
+                    Some(more) => next = Some(more),
+                    None => break,
+                }
+            }
+            let all = (0..ITEMS).filter(|n| n.is_multiple_of(3)).map(|n| (n * 7_919) % ITEMS);
+            let mut all: Vec<u64> = all.collect();
+            all.sort_unstable();
+            if !direction.is_empty() {
+                all.reverse();
+            }
+            let expected: Vec<String> = all.iter().map(u64::to_string).collect();
+            assert_eq!(found, expected, "{text}");
+        }
+    }
+    // Few pass: they are sorted, and no other is read.
+    let few = Query::parse("SELECT VALUE c.n FROM c WHERE c.rare = 5 ORDER BY c.n").unwrap();
+    let (rows, _, items) = page(&world, &containers[0], &few, None, None).await;
+    assert_eq!((rows.len(), items), (4, 4));
+}
+
+#[tokio::test]
+async fn a_large_partition_key_is_read_in_order_and_a_small_one_as_a_whole() {
+    let world = World::new(1).await;
+    let c = world.collection(1).await;
+    for n in 0..600 {
+        let pk = if n % 20 == 0 { "small" } else { "large" };
+        let json = format!(r#"{{"id":"{n}","pk":"{pk}","n":{}}}"#, (n * 7) % 600);
+        world.create(&c, &json).await.unwrap();
+    }
+    let text = "SELECT TOP 10 VALUE c.n FROM c ORDER BY c.n";
+    for (pk, most) in [("large", 30), ("small", 30)] {
+        let (found, items, _) = rows(&world, &c, text, Scope::Key(key(pk)), 10).await;
+        assert_eq!(found.len(), 10);
+        assert!(items <= most, "{pk}: {items}");
+    }
+}
+
+#[tokio::test]
+async fn a_sort_that_has_begun_goes_on_as_a_sort() {
+    let world = World::new(1).await;
+    let c = world.collection(2).await;
+    for n in 0..40 {
+        world.create(&c, &format!(r#"{{"id":"{n}","pk":"k","n":{n}}}"#)).await.unwrap();
+    }
+    // The one item without a number has all of them sorted.
+    world.create(&c, r#"{"id":"lacking","pk":"lacking"}"#).await.unwrap();
+    let query = Query::parse("SELECT VALUE c.id FROM c ORDER BY c.n").unwrap();
+    let (first, next, _) = page(&world, &c, &query, None, None).await;
+    assert_eq!(first[0], "\"lacking\"");
+    let operation = lazuli_shapes::document::Operation::delete("lacking");
+    world.documents.run_one(&c, &key("lacking"), operation).await.unwrap();
+    let (second, ..) = page(&world, &c, &query, next, None).await;
+    let expected: Vec<String> = (9..19).map(|n| format!("\"{n}\"")).collect();
+    assert_eq!(second, expected);
+}
+
+#[tokio::test]
+async fn aggregates_are_paused_when_time_is_up_and_go_on_after_splits_and_moves() {
+    let world = World::new(2).await;
+    let [c, _] = thirds(&world, 1_500).await;
+    let queries = [
+        ("SELECT VALUE COUNT(1) FROM c WHERE c.n % 2 = 0", vec!["750"], 2),
+        ("SELECT VALUE SUM(c.n) FROM c", vec!["1124250"], 2),
+        (
+            "SELECT MIN(c.n) AS a, MAX(c.n) AS b, AVG(c.n) AS d FROM c",
+            vec![r#"{"a":0,"b":1499,"d":749.5}"#],
+            2,
+        ),
+        (
+            "SELECT c.state AS s, COUNT(1) AS n FROM c GROUP BY c.state",
+            vec![r#"{"s":"x","n":500}"#, r#"{"s":"y","n":1000}"#],
+            2,
+        ),
+        // One page is enough for a count that reads no items, and for lists, which cannot be paused.
+        ("SELECT VALUE COUNT(1) FROM c WHERE c.state = 'x'", vec!["500"], 0),
+        ("SELECT VALUE MAKELIST(c.n) FROM c WHERE c.n % 1500 = 7", vec!["[7]"], 0),
+    ];
+    for (text, expected, pauses_min) in queries {
+        let query = Query::parse(text).unwrap();
+        let (mut found, mut next, mut pauses) = (Vec::new(), None, 0);
+        loop {
+            // The time is up before the first look at it.
+            let late = Some(std::time::Duration::ZERO);
+            let (rows, more, _) = page(&world, &c, &query, next.take(), late).await;
+            found.extend(rows);
+            let Some(more) = more else { break };
+            next = Some(Continuation::decode(&more.encode()).unwrap());
+            pauses += 1;
+            match pauses {
+                1 => world.move_all(&c).await,
+                2 => {
+                    let range = world.documents.ranges(&c).await.unwrap().remove(0);
+                    world.documents.split(&c, range.id, None).await.unwrap();
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(found, expected, "{text}");
+        assert!(pauses >= pauses_min, "{text}: {pauses}");
+    }
+}

@@ -1,0 +1,355 @@
+//! Where a durable keyspace is kept: one container of the catalog whose partition key is the slot.
+//!
+//! The map is a range map over the numbers of the slots, since the protocol fixes how keys become slots and a hash map would
+//! hash once more. A slot is a shardlet: partitions are split, merged and moved at slots. `docs/formats/cache.md` draws the
+//! rows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use lazuli_engine::{
+    ContainerId, Cuts, Direction, Engine, Error, ItemKey, KeyPart, KeyRange, KeySchema, KeyType,
+    Kind, MapKind, NewContainer, PageLimit, Policies, Result, ShardId, Space, Transaction, Tx,
+};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::keyspace::Keyspace;
+use crate::loading::Loaded;
+use crate::rows::{self, Row};
+use crate::slot::{SLOTS, slot_of};
+
+/// The schema tag of the container.
+const SCHEMA: &str = "cache/1";
+/// The name of the container.
+pub const CONTAINER: &str = "cache/0";
+/// How many partitions it has at first.
+const PARTITIONS: u16 = 16;
+/// Keys and elements that are longer are named by their hash.
+const NAME_BYTES_MAX: usize = 4096;
+/// What one transaction writes at most; well below the engine's limits.
+const WRITES_MAX: usize = 20_000;
+const WRITE_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// The most partitions in one transaction.
+const PARTITIONS_AT_ONCE_MAX: usize = 64;
+/// How many rows of garbage are deleted at once.
+const GARBAGE_AT_ONCE: usize = 1000;
+
+pub(crate) const HEAD: u8 = 0;
+pub(crate) const ELEMENT: u8 = 1;
+/// In the place of a length: the name is the hash of a longer one.
+pub(crate) const HASHED: u16 = u16::MAX;
+/// In the place of the id of a database: which number each has.
+pub(crate) const NUMBERS: u32 = u32::MAX;
+
+pub struct Shelf {
+    engine: Arc<Engine>,
+    container: ContainerId,
+    schema: KeySchema,
+    garbage: Mutex<BTreeSet<Garbage>>,
+}
+
+/// Rows to delete: a slot and what they begin with.
+type Garbage = (u16, Bytes);
+
+/// What to write: rows, with nothing where a row is deleted.
+struct Write {
+    rows: Vec<(ItemKey, Option<Bytes>)>,
+}
+
+impl Transaction for Write {
+    type Output = ();
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<()> {
+        for (key, row) in &self.rows {
+            match row {
+                Some(row) => tx.put(key, row.clone()).await?,
+                None => drop(tx.delete(key).await?),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Shelf {
+    /// Opens the container, which is made if it is not there.
+    pub async fn open(engine: Arc<Engine>) -> Result<Self> {
+        let schema = KeySchema::one(KeyType::Int32);
+        let container = match engine.open(CONTAINER, SCHEMA).await {
+            Err(error) if error.kind() == Kind::NotFound => {
+                let cut = |it: u16| route(&schema, it * (SLOTS / PARTITIONS));
+                let new = NewContainer {
+                    name: CONTAINER.to_owned(),
+                    kind: MapKind::Range,
+                    key: schema.clone(),
+                    schema: SCHEMA.to_owned(),
+                    placement: Vec::new(),
+                    policies: Policies::default(),
+                    cuts: Cuts::At((1..PARTITIONS).map(cut).collect::<Result<_>>()?),
+                    shards: Vec::new(),
+                };
+                engine.create_container(&new).await?.id
+            }
+            opened => opened?.id,
+        };
+        Ok(Self { engine, container, schema, garbage: Mutex::default() })
+    }
+
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    fn key(&self, slot: u16, row: &[u8]) -> Result<ItemKey> {
+        Ok(ItemKey::new(self.container, Space::ITEMS, &route(&self.schema, slot)?, row))
+    }
+
+    /// Which shard each slot is on, as ranges: first slot, last slot, shard.
+    pub async fn map(&self) -> Result<Vec<(u16, u16, ShardId)>> {
+        let mut ranges: Vec<(u16, u16, ShardId)> = Vec::new();
+        for slot in 0..SLOTS {
+            let route = route(&self.schema, slot)?;
+            let shard = self.engine.router().place(self.container, &route).await?.shard;
+            match ranges.last_mut() {
+                Some(last) if last.2 == shard => last.1 = slot,
+                _ => ranges.push((slot, slot, shard)),
+            }
+        }
+        Ok(ranges)
+    }
+
+    /// Writes the rows of a journal: the last state of each, in the order of their commands where it takes several
+    /// transactions.
+    pub(crate) async fn write(&self, journal: &[u8]) -> Result<()> {
+        let (mut last, mut bytes): (BTreeMap<(u16, Bytes), Option<Bytes>>, usize) =
+            (BTreeMap::new(), 0);
+        let mut garbage = Vec::new();
+        for row in rows::read(journal) {
+            let (slot, key, value) = match row {
+                Row::Garbage { database, key, generation } => {
+                    let mut start = key_bytes(database, key);
+                    start.put_u8(ELEMENT);
+                    start.put_u64(generation);
+                    garbage.push((slot_of(key), start.freeze()));
+                    continue;
+                }
+                Row::GarbageDatabase { database } => {
+                    let start = Bytes::copy_from_slice(&database.to_be_bytes());
+                    garbage.extend((0..SLOTS).map(|slot| (slot, start.clone())));
+                    continue;
+                }
+                row => encoded(row),
+            };
+            bytes += key.len() + value.as_ref().map_or(0, Bytes::len);
+            last.insert((slot, key), value);
+            if last.len() >= WRITES_MAX || bytes >= WRITE_BYTES_MAX {
+                self.write_rows(std::mem::take(&mut last)).await?;
+                bytes = 0;
+            }
+        }
+        self.write_rows(last).await?;
+        self.garbage.lock().unwrap_or_else(PoisonError::into_inner).extend(garbage);
+        Ok(())
+    }
+
+    /// Writes rows, all of a shard in one transaction.
+    async fn write_rows(&self, rows: BTreeMap<(u16, Bytes), Option<Bytes>>) -> Result<()> {
+        let mut shards: BTreeMap<(ShardId, usize), (BTreeSet<u16>, Write)> = BTreeMap::new();
+        let mut partitions: BTreeMap<ShardId, BTreeSet<u64>> = BTreeMap::new();
+        for ((slot, row), value) in rows {
+            let route = route(&self.schema, slot)?;
+            let placed = self.engine.router().place(self.container, &route).await?;
+            let of_shard = partitions.entry(placed.shard).or_default();
+            of_shard.insert(placed.partition.0);
+            let group = (of_shard.len() - 1) / PARTITIONS_AT_ONCE_MAX;
+            let (slots, write) = shards
+                .entry((placed.shard, group))
+                .or_insert_with(|| (BTreeSet::new(), Write { rows: Vec::new() }));
+            slots.insert(slot);
+            write.rows.push((self.key(slot, &row)?, value));
+        }
+        for (slots, write) in shards.into_values() {
+            let targets =
+                slots.iter().map(|slot| Ok((self.container, route(&self.schema, *slot)?)));
+            let targets = targets.collect::<Result<Vec<_>>>()?;
+            match &targets[..] {
+                [(_, route)] => self.engine.write(self.container, route, write).await?,
+                _ => self.engine.write_many(&targets, write).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes some rows that nothing refers to.
+    pub(crate) async fn collect_some(&self) {
+        let next = self.garbage.lock().unwrap_or_else(PoisonError::into_inner).first().cloned();
+        let Some(garbage) = next else { return };
+        // What fails stays in the list and is tried again.
+        if let Ok(true) = self.collect(&garbage).await {
+            self.garbage.lock().unwrap_or_else(PoisonError::into_inner).remove(&garbage);
+        }
+    }
+
+    /// Deletes rows of garbage, up to a limit. Whether all are gone.
+    async fn collect(&self, (slot, start): &Garbage) -> Result<bool> {
+        let route = route(&self.schema, *slot)?;
+        let view = self.engine.read(self.container, &route, 0).await?;
+        let from: Bytes = [&route[..], start].concat().into();
+        let range = KeyRange::prefix(from);
+        let limit = PageLimit::items(GARBAGE_AT_ONCE);
+        let page = view.scan(Space::ITEMS, &range, Direction::Forward, limit).await?;
+        drop(view);
+        let is_last = page.next.is_none();
+        let mut rows = Vec::with_capacity(page.items.len());
+        for (key, _) in page.items {
+            rows.push((ItemKey::from_bytes(key, route.len())?, None));
+        }
+        if !rows.is_empty() {
+            self.engine.write(self.container, &route, Write { rows }).await?;
+        }
+        Ok(is_last)
+    }
+
+    /// Reads everything into an empty keyspace.
+    pub async fn load(&self, keyspace: &Keyspace) -> Result<()> {
+        let mut slot = 0;
+        let mut loaded = Loaded::new(self.numbers().await?, keyspace);
+        while slot < SLOTS {
+            slot = self.load_partition(slot, keyspace, &mut loaded).await?;
+        }
+        let garbage = loaded.finish(keyspace);
+        self.garbage.lock().unwrap_or_else(PoisonError::into_inner).extend(garbage);
+        Ok(())
+    }
+
+    /// Which database each number has, if that was ever written.
+    async fn numbers(&self) -> Result<Option<Vec<u32>>> {
+        let key = self.key(0, &NUMBERS.to_be_bytes())?;
+        let found = self.engine.get(&key, 0).await?;
+        Ok(found.map(|item| {
+            let ids = item.payload.chunks_exact(4);
+            ids.map(|it| u32::from_le_bytes([it[0], it[1], it[2], it[3]])).collect()
+        }))
+    }
+
+    /// Reads the partition of a slot, from that slot on. The first slot behind it.
+    async fn load_partition(
+        &self,
+        first: u16,
+        keyspace: &Keyspace,
+        loaded: &mut Loaded,
+    ) -> Result<u16> {
+        let mut from = route(&self.schema, first)?;
+        loop {
+            let view = self.engine.read(self.container, &route(&self.schema, first)?, 0).await?;
+            let end = view.routes().end.clone();
+            let range = KeyRange::new(from.clone(), end.clone());
+            let page = view.scan(Space::ITEMS, &range, Direction::Forward, PageLimit::MAX).await?;
+            drop(view);
+            for (key, item) in page.items {
+                let (slot, row) = self.split(&key)?;
+                loaded.take(keyspace, slot, row, &item.payload)?;
+            }
+            match page.next {
+                Some(next) => from = next.slice(lazuli_engine::PREFIX_BYTES..),
+                None => {
+                    let Some(end) = end else { return Ok(SLOTS) };
+                    let mut slot = first + 1;
+                    while slot < SLOTS && route(&self.schema, slot)? < end {
+                        slot += 1;
+                    }
+                    return Ok(slot);
+                }
+            }
+        }
+    }
+
+    /// The slot and the row of a key of the store.
+    fn split<'k>(&self, key: &'k Bytes) -> Result<(u16, &'k [u8])> {
+        let rest = &key[lazuli_engine::PREFIX_BYTES..];
+        let (route, row) = MapKind::Range.split(&self.schema, rest)?;
+        match MapKind::Range.key(&self.schema, route)?.first() {
+            Some(KeyPart::Int32(slot)) if (0..i32::from(SLOTS)).contains(slot) => {
+                Ok((*slot as u16, row))
+            }
+            _ => Err(Error::corrupt("bad-cache-row", "a row of the cache is in no slot")),
+        }
+    }
+}
+
+/// The route of a slot.
+fn route(schema: &KeySchema, slot: u16) -> Result<Bytes> {
+    MapKind::Range.route(schema, &[KeyPart::Int32(i32::from(slot))])
+}
+
+/// A name in a row: itself, or its hash if it is long.
+fn put_name(out: &mut BytesMut, name: &[u8]) {
+    if name.len() <= NAME_BYTES_MAX {
+        out.put_u16(name.len() as u16);
+        out.put_slice(name);
+    } else {
+        out.put_u16(HASHED);
+        out.put_u128(xxh3_128(name));
+    }
+}
+
+/// What all rows of a key begin with.
+fn key_bytes(database: u32, key: &[u8]) -> BytesMut {
+    let mut bytes = BytesMut::with_capacity(8 + key.len().min(NAME_BYTES_MAX));
+    bytes.put_u32(database);
+    put_name(&mut bytes, key);
+    bytes
+}
+
+/// A row for the store: its slot, its key, and its value unless it is deleted. A long name stands in front of the value.
+fn encoded(row: Row<'_>) -> (u16, Bytes, Option<Bytes>) {
+    let valued = |name: &[u8], value: &[u8]| {
+        let long = if name.len() > NAME_BYTES_MAX { name } else { &[] };
+        let mut bytes = BytesMut::with_capacity(4 + long.len() + value.len());
+        bytes.put_u32(long.len() as u32);
+        bytes.put_slice(long);
+        bytes.put_slice(value);
+        Some(bytes.freeze())
+    };
+    let head_key = |database, key: &[u8]| {
+        let mut bytes = key_bytes(database, key);
+        bytes.put_u8(HEAD);
+        bytes.freeze()
+    };
+    let element_key = |database, key: &[u8], generation, element: &[u8]| {
+        let mut bytes = key_bytes(database, key);
+        bytes.put_u8(ELEMENT);
+        bytes.put_u64(generation);
+        match element.len() <= NAME_BYTES_MAX {
+            // Rows of short elements are in the order of the elements.
+            true => {
+                bytes.put_u8(0);
+                bytes.put_slice(element);
+            }
+            false => {
+                bytes.put_u8(1);
+                bytes.put_u128(xxh3_128(element));
+            }
+        }
+        bytes.freeze()
+    };
+    match row {
+        Row::Head { database, key, head } => {
+            (slot_of(key), head_key(database, key), valued(key, head))
+        }
+        Row::Gone { database, key } => (slot_of(key), head_key(database, key), None),
+        Row::Element { database, key, generation, element, row } => {
+            let name = element_key(database, key, generation, element);
+            (slot_of(key), name, valued(element, row))
+        }
+        Row::ElementGone { database, key, generation, element } => {
+            (slot_of(key), element_key(database, key, generation, element), None)
+        }
+        Row::Numbers { numbers } => (
+            0,
+            Bytes::copy_from_slice(&NUMBERS.to_be_bytes()),
+            Some(Bytes::copy_from_slice(numbers)),
+        ),
+        Row::Garbage { key, .. } => (slot_of(key), Bytes::new(), None),
+        Row::GarbageDatabase { .. } => (0, Bytes::new(), None),
+    }
+}

@@ -1,0 +1,32 @@
+//! The limits of the front.
+
+use std::time::Duration;
+
+/// The longest name of a command; longer ones are unknown without being looked for.
+pub(crate) const COMMAND_NAME_BYTES_MAX: usize = 64;
+/// The longest time that a client may wait for a key.
+pub(crate) const TIMEOUT_S_MAX: f64 = 9_007_199_254_740.0;
+/// The largest string.
+pub(crate) const STRING_BYTES_MAX: usize = 512 * 1024 * 1024;
+/// The largest string of a durable cache: it is one row of the store.
+pub(crate) const DURABLE_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// How long a reply may wait for the store before its connection is closed, because the outcome is unknown.
+pub(crate) const STORE_TIME_MAX: Duration = Duration::from_secs(10);
+/// How much of what a client sends is read at once.
+pub(crate) const READ_BYTES: usize = 16 * 1024;
+/// A read buffer that has grown beyond this is given back when it is empty.
+pub(crate) const READ_BUFFER_KEPT_BYTES: usize = 256 * 1024;
+/// The same for replies.
+pub(crate) const REPLY_BUFFER_KEPT_BYTES: usize = 256 * 1024;
+/// Replies of a pipeline are sent when so much waits.
+pub(crate) const REPLY_BYTES_SENT_AT: usize = 256 * 1024;
+/// How long a client may take to read a reply.
+pub(crate) const SEND_TIME_MAX: Duration = Duration::from_secs(60);
+/// How much messages for one subscriber may wait in memory; beyond it the connection is closed.
+pub(crate) const SUBSCRIBER_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// The most commands that one transaction may queue up, in bytes.
+pub(crate) const QUEUED_BYTES_MAX: usize = 1024 * 1024 * 1024;
+/// How long a client may be connected without saying who it is, where that is needed.
+pub(crate) const STRANGER_TIME_MAX: Duration = Duration::from_secs(60);
+/// How many databases there are.
+pub const DATABASES: usize = 16;

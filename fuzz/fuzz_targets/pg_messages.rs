@@ -1,0 +1,4 @@
+//! Messages of PostgreSQL's protocol.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| lazuli_pg::fuzzing::messages(data));

@@ -1,0 +1,4 @@
+//! SCRAM for servers.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| lazuli_pg::fuzzing::scram(data));

@@ -1,0 +1,4 @@
+//! Paths of search.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| lazuli_search::fuzzing::search_address(data));

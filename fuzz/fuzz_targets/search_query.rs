@@ -1,0 +1,4 @@
+//! Posted queries.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| lazuli_search::fuzzing::search_query(data));
