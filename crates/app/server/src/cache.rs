@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lazuli_keyspace::{Journal, Keyspace, Persistence, Shelf};
+use tokio::task::JoinHandle;
 
 use crate::core::Core;
 use crate::endpoints::NotStarted;
@@ -25,6 +26,8 @@ pub(crate) struct OpenedCache {
     pub(crate) keyspace: Arc<Keyspace>,
     /// The map of the slots, in cluster mode.
     pub(crate) shelf: Option<Arc<Shelf>>,
+    /// What writes to the store; none until the server serves, so that a start that is refused leaves no task behind.
+    keeping: Option<JoinHandle<()>>,
 }
 
 impl OpenedCache {
@@ -49,14 +52,22 @@ impl OpenedCache {
         let (env, databases) = (core.engine.env().clone(), lazuli_cache::DATABASES);
         let keyspace = Arc::new(Keyspace::new(env, databases, journal));
         keyspace.load().await.map_err(failed)?;
-        keyspace.start();
-        Ok(Some(Self { keyspace, shelf: shelf.filter(|_| is_cluster) }))
+        Ok(Some(Self { keyspace, shelf: shelf.filter(|_| is_cluster), keeping: None }))
     }
 
-    /// Writes what waits for the store.
-    pub(crate) async fn close(&self) {
+    /// Begins to write to the store what commands change. To be called before the first of them.
+    pub(crate) fn start(&mut self) {
+        self.keeping = Some(tokio::spawn(self.keyspace.clone().keep()));
+    }
+
+    /// Writes what waits for the store, and lets go of it.
+    pub(crate) async fn close(self) {
         if tokio::time::timeout(FLUSH_MAX, self.keyspace.flush()).await.is_err() {
             tracing::error!("the last writes of the cache could not be stored");
+        }
+        if let Some(keeping) = self.keeping {
+            keeping.abort();
+            let _ = keeping.await;
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lazuli_azure::auth::{Accounts, Key};
 use lazuli_http::{Handler, HttpFront, counted};
 use lazuli_keyspace::Keyspace;
-use lazuli_net::{Budget, Metrics, Protocol, Tls};
+use lazuli_net::{BoxFuture, Budget, Metrics, Protocol, Tls};
 use lazuli_shapes::document::Documents;
 use lazuli_shapes::queue::Queues;
 use lazuli_shapes::record::Records;
@@ -134,13 +134,14 @@ pub const FRONTS: &[FrontRow] = &[
         name: "cache",
         setting: "cache",
         title: "Cache",
-        port_default: "off",
+        port_default: "6379",
         tls_default: Some("beside"),
         schemes: ("redis://", "rediss://"),
         connection_string: cache,
         mount: |parts| {
             let cache = lazuli_cache::Cache::new(parts.cache());
-            Mounted { nodes: cache.nodes(), ..Mounted::of(cache.front()) }
+            let (nodes, beside) = (cache.nodes(), Some(cache.tend()));
+            Mounted { nodes, beside, ..Mounted::of(cache.front()) }
         },
     },
     FrontRow {
@@ -148,18 +149,21 @@ pub const FRONTS: &[FrontRow] = &[
         setting: "search",
         title: "Search",
         // No emulator of the service has set a custom, so it stands beside the storage services.
-        port_default: "off",
+        port_default: "10003",
         // The JavaScript SDK insists on HTTPS, and the others are easier to use without.
         tls_default: Some("beside"),
         schemes: HTTP_SCHEMES,
         connection_string: |url, _account, key| format!("Endpoint={url};Key={key};"),
-        mount: |parts| parts.http(lazuli_search::handler(parts.search())),
+        mount: |parts| {
+            let (handler, feeding) = lazuli_search::handler(parts.search());
+            Mounted { beside: Some(feeding), ..parts.http(handler) }
+        },
     },
     FrontRow {
         name: "sql",
         setting: "sql",
         title: "SQL",
-        port_default: "off",
+        port_default: "5433",
         // Clients of PostgreSQL begin without TLS and ask for it.
         tls_default: Some("beside"),
         schemes: ("postgresql://", "postgresql://"),
@@ -168,13 +172,13 @@ pub const FRONTS: &[FrontRow] = &[
             format!("postgresql://USER@{host}/DATABASE")
         },
         mount: |parts| {
-            let protocol = lazuli_sql::front(lazuli_sql::Parts {
+            let (protocol, recovery) = lazuli_sql::front(lazuli_sql::Parts {
                 databases: parts.core.sql.clone(),
                 tls: parts.tls.clone(),
                 requires_tls: parts.own.listening.tls == TlsMode::Only,
                 metrics: parts.metrics.clone(),
             });
-            Mounted::of(protocol)
+            Mounted { beside: Some(recovery), ..Mounted::of(protocol) }
         },
     },
 ];
@@ -245,12 +249,14 @@ pub(crate) struct Mounted {
     pub(crate) handler: Option<Handler>,
     /// What is served on its further listeners.
     pub(crate) nodes: Vec<Arc<dyn Protocol>>,
+    /// Its background work. It begins when the server serves, and is dropped when it stops: it may be cut off at any moment.
+    pub(crate) beside: Option<BoxFuture<()>>,
 }
 
 impl Mounted {
     /// A front that does not speak HTTP.
     pub(crate) fn of(protocol: Arc<dyn Protocol>) -> Self {
-        Self { protocol, handler: None, nodes: Vec::new() }
+        Self { protocol, handler: None, nodes: Vec::new(), beside: None }
     }
 }
 

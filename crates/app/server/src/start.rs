@@ -65,7 +65,7 @@ impl Server {
         let budget = Budget::new(settings.in_flight_bytes);
         let certificate = tls::load(&settings, &folder)?;
         let (pair, signing) = (certificate.as_ref(), accounts.signing());
-        let cache = OpenedCache::open(&settings, &core).await?;
+        let mut cache = OpenedCache::open(&settings, &core).await?;
         let parts = (&core, cache.as_ref(), &signing);
         let (fronts, not_started) = bind_fronts(&settings, pair, parts, &budget).await?;
         let admin = Gate::admin(&settings).await?;
@@ -105,11 +105,15 @@ impl Server {
             portal: Arc::new(Metrics::new("portal")),
         });
         core.engine.start();
-        let beside = start_beside(&settings, &core, &running);
+        let mut beside = start_beside(&settings, &core, &running);
+        if let Some(cache) = &mut cache {
+            cache.start();
+        }
         let (stopper, stop) = stopper();
         let mut serving = JoinSet::new();
         let endpoints = running.endpoints.clone();
         for (gate, front) in fronts {
+            beside.extend(front.beside.map(tokio::spawn));
             serving.spawn(gate.listener.serve(front.protocol, stop.clone()));
         }
         let front = admin_front(&settings, running, token, &admin, &stop);
@@ -135,14 +139,14 @@ impl Server {
         self.nodes.stop();
         self.stopper.stop();
         while self.serving.join_next().await.is_some() {}
-        if let Some(cache) = &self.cache {
-            cache.close().await;
-        }
         AdminFile::remove(self.folder.path());
         // What was about to be removed is removed after the next start.
         for task in self.beside {
             task.abort();
             let _ = task.await;
+        }
+        if let Some(cache) = self.cache {
+            cache.close().await;
         }
         if let Err(error) = self.nodes.leave().await {
             tracing::warn!(%error, "others take over what this node did only after a while");

@@ -121,11 +121,10 @@ impl Keyspace {
         }
     }
 
-    /// Begins to write to the store what commands change.
-    pub fn start(self: &Arc<Self>) {
+    /// Writes to the store what commands change, for as long as it is polled. Ends at once if nothing is kept.
+    pub async fn keep(self: Arc<Self>) {
         if let Some(journal) = &self.journal {
-            let task = journal.clone().run(self.clone());
-            self.env.spawn.spawn("journal of the cache", Box::pin(task));
+            journal.clone().run(self.clone()).await;
         }
     }
 

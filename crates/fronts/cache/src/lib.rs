@@ -92,11 +92,13 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Puts it together. Its background work runs on the runtime that this is called on.
     pub fn new(parts: Parts) -> Self {
-        let server = Arc::new(make(parts));
-        tokio::spawn(server.clone().tend());
-        Self { server }
+        Self { server: Arc::new(make(parts)) }
+    }
+
+    /// Its background work: deletes expired keys, takes samples, follows the map of the slots. Runs until it is dropped.
+    pub fn tend(&self) -> BoxFuture<()> {
+        Box::pin(self.server.clone().tend())
     }
 
     /// As a protocol on a listener that answers any key.

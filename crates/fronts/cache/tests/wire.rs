@@ -41,7 +41,9 @@ async fn serve(is_open: bool, disabled: &[&str]) -> std::net::SocketAddr {
     let (stopper, stop) = stopper();
     // The server lives as long as the test.
     std::mem::forget(stopper);
-    tokio::spawn(listener.serve(Cache::new(parts).front(), stop));
+    let cache = Cache::new(parts);
+    tokio::spawn(cache.tend());
+    tokio::spawn(listener.serve(cache.front(), stop));
     address
 }
 

@@ -32,6 +32,7 @@ use lazuli_azure::auth::Accounts;
 use lazuli_azure::auth::bearer::Tokens;
 use lazuli_http::{Api, Handler, Request, Response, serve_api};
 use lazuli_index::Indexes;
+use lazuli_net::BoxFuture;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
@@ -68,11 +69,11 @@ pub struct Parts {
     pub folder: PathBuf,
 }
 
-/// The handler of the service. Text indexes are fed from now on, so this is called within a runtime.
-pub fn handler(parts: Parts) -> Handler {
-    let texts = Texts::new(parts.indexes.clone(), parts.folder);
-    texts.start();
-    serve_api(Front {
+/// The handler of the service, and its background work, which feeds the text indexes until it is dropped. Searches wait for it.
+pub fn handler(parts: Parts) -> (Handler, BoxFuture<()>) {
+    let (texts, wanted) = Texts::new(parts.indexes.clone(), parts.folder);
+    let feeding = Box::pin(texts.clone().run(wanted));
+    let handler = serve_api(Front {
         indexes: parts.indexes,
         texts,
         accounts: parts.accounts,
@@ -80,7 +81,8 @@ pub fn handler(parts: Parts) -> Handler {
         limits: parts.settings,
         query_keys: QueryKeys::default(),
         searches: Arc::new(Semaphore::new(SEARCHES_AT_ONCE)),
-    })
+    });
+    (handler, feeding)
 }
 
 struct Front {

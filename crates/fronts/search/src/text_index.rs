@@ -39,8 +39,6 @@ pub(crate) type Published = watch::Sender<Option<Arc<Visible>>>;
 enum End {
     /// There is no such index any more.
     Gone,
-    /// The front is gone: nobody looks at the text index any more.
-    Unseen,
     /// It must be opened again: it has another definition, or its folder is of no use.
     Reopen,
 }
@@ -81,14 +79,9 @@ impl Feeder {
         loop {
             match self.feed().await {
                 Ok(End::Gone) => break,
-                Ok(End::Unseen) => return,
                 Ok(End::Reopen) => {}
                 Err(fault) => {
-                    // A server that stops closes its stores first, and ends within this pause.
                     tokio::time::sleep(RETRY_PAUSE).await;
-                    if self.published.is_closed() {
-                        return;
-                    }
                     let (index, cause) =
                         (&self.index.name, fault.cause().unwrap_or(&fault.message));
                     tracing::warn!(%index, cause, "the text index of an index is behind");
@@ -116,9 +109,6 @@ impl Feeder {
         let mut woken = self.indexes.watch(&open.index);
         let poll = if self.indexes.is_shared() { SHARED_POLL } else { ALONE_POLL };
         loop {
-            if self.published.is_closed() {
-                return Ok(End::Unseen);
-            }
             match self.look().await? {
                 None => return Ok(End::Gone),
                 Some(now) if now.version != open.index.version => return Ok(End::Reopen),

@@ -1,19 +1,25 @@
-//! All text indexes of this process: one task each, started when the index is first seen.
+//! All text indexes of this process. Each has a feeder, which begins when the index is first seen. One task runs all feeders:
+//! they mostly wait, their heavy work is done on blocking threads, and all of them end with it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use lazuli_engine::{ContainerId, KeyRange, Lsn};
 use lazuli_index::{Index, Indexes, Written};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, mpsc, watch};
 
 use crate::error::{Fault, Result};
 use crate::limits::{LOOK_INTERVAL, SPREAD_INTERVAL, WAIT_MAX};
 use crate::text_index::{Feeder, Visible};
 
 type Seen = watch::Receiver<Option<Arc<Visible>>>;
+
+/// Feeders that are to begin: at most one for each index.
+pub(crate) type Wanted = mpsc::UnboundedReceiver<Feeder>;
 
 /// Cheap to clone.
 #[derive(Clone)]
@@ -22,37 +28,51 @@ pub(crate) struct Texts {
     /// One folder for each index below it, named by the number of its container.
     folder: Arc<Path>,
     fed: Arc<Mutex<BTreeMap<ContainerId, Seen>>>,
+    wanted: mpsc::UnboundedSender<Feeder>,
     /// Told when an index was given another number of partitions.
     spreading: Arc<Notify>,
 }
 
 impl Texts {
-    pub(crate) fn new(indexes: Indexes, folder: PathBuf) -> Self {
-        Self { indexes, folder: folder.into(), fed: Arc::default(), spreading: Arc::default() }
+    pub(crate) fn new(indexes: Indexes, folder: PathBuf) -> (Self, Wanted) {
+        let (fed, spreading) = (Arc::default(), Arc::default());
+        let (wanted, receiver) = mpsc::unbounded_channel();
+        (Self { indexes, folder: folder.into(), fed, wanted, spreading }, receiver)
     }
 
-    /// Looks for indexes from now on: those of the time before this start, and those that other processes make. Slices of
-    /// indexes that were given another number of partitions are moved.
-    pub(crate) fn start(&self) {
-        let (texts, alive) = (self.clone(), Arc::downgrade(&self.fed));
-        drop(tokio::spawn(async move {
-            let mut is_first = true;
-            while Weak::strong_count(&alive) > 1 {
-                let looked = texts.look(is_first).await;
-                is_first &= looked.is_err();
-                let is_spreading = looked.unwrap_or_else(|fault| {
-                    let cause = fault.cause().unwrap_or(&fault.message).to_owned();
-                    tracing::warn!(cause, "search indexes cannot be listed");
-                    false
-                });
-                let interval = if is_spreading { SPREAD_INTERVAL } else { LOOK_INTERVAL };
-                tokio::select! {
-                    biased;
-                    () = texts.spreading.notified() => {}
-                    () = tokio::time::sleep(interval) => {}
-                }
+    /// Feeds all text indexes. Never ends.
+    pub(crate) async fn run(self, mut wanted: Wanted) {
+        let mut feeders = FuturesUnordered::new();
+        let mut looking = std::pin::pin!(self.look_for_indexes());
+        loop {
+            tokio::select! {
+                biased;
+                Some(feeder) = wanted.recv() => feeders.push(feeder.run()),
+                Some(()) = feeders.next() => {}
+                () = &mut looking => {}
             }
-        }));
+        }
+    }
+
+    /// Looks for indexes again and again: those of the time before this start, and those that other processes make. Slices of
+    /// indexes that were given another number of partitions are moved. Never ends.
+    async fn look_for_indexes(&self) {
+        let mut is_first = true;
+        loop {
+            let looked = self.look(is_first).await;
+            is_first &= looked.is_err();
+            let is_spreading = looked.unwrap_or_else(|fault| {
+                let cause = fault.cause().unwrap_or(&fault.message).to_owned();
+                tracing::warn!(cause, "search indexes cannot be listed");
+                false
+            });
+            let interval = if is_spreading { SPREAD_INTERVAL } else { LOOK_INTERVAL };
+            tokio::select! {
+                biased;
+                () = self.spreading.notified() => {}
+                () = tokio::time::sleep(interval) => {}
+            }
+        }
     }
 
     /// Has slices moved as the scales of their indexes want it, now.
@@ -113,7 +133,8 @@ impl Texts {
             published,
         };
         fed.insert(index.id(), seen.clone());
-        drop(tokio::spawn(feeder.run()));
+        // Without the task that runs feeders, the server is about to end and the watch says so.
+        let _ = self.wanted.send(feeder);
         seen
     }
 

@@ -53,11 +53,10 @@ pub(crate) struct Front {
     seed: [u8; 32],
 }
 
-/// The front as a protocol on a listener. It begins to look after two-phase commits.
-pub fn front(parts: Parts) -> Arc<dyn Protocol> {
+/// The front as a protocol on a listener, and its background work, which finishes two-phase commits until it is dropped.
+pub fn front(parts: Parts) -> (Arc<dyn Protocol>, BoxFuture<()>) {
     let front = Arc::new(assemble(parts));
-    tokio::spawn(two_phase::recover_forever(front.clone()));
-    front
+    (front.clone(), Box::pin(two_phase::recover_forever(front)))
 }
 
 fn assemble(parts: Parts) -> Front {

@@ -32,7 +32,7 @@ impl Server {
             accounts.set(name, Keys { first: Key::from_base64(key).unwrap(), second: None });
         }
         let folder = tempfile::tempdir().unwrap();
-        let handler = runtime.block_on(async {
+        let (handler, feeding) = runtime.block_on(async {
             handler(Parts {
                 indexes: Indexes::new(engine().await, false),
                 accounts,
@@ -41,6 +41,7 @@ impl Server {
                 folder: folder.path().to_owned(),
             })
         });
+        drop(runtime.spawn(feeding));
         Self { handler, runtime, _folder: folder }
     }
 

@@ -201,7 +201,7 @@ impl Endpoint {
 async fn serve(server: u16, number: usize, tls: Option<Tls>) -> (u16, Arc<Fixed>, Stopper) {
     let databases = Arc::new(Fixed(Mutex::new(Arc::new(snapshot(server, number)))));
     let metrics = Arc::new(Metrics::new("sql"));
-    let protocol = lazuli_sql::front(lazuli_sql::Parts {
+    let (protocol, recovery) = lazuli_sql::front(lazuli_sql::Parts {
         databases: databases.clone(),
         tls: tls.clone(),
         requires_tls: tls.is_some(),
@@ -213,6 +213,7 @@ async fn serve(server: u16, number: usize, tls: Option<Tls>) -> (u16, Arc<Fixed>
         .unwrap();
     let port = listener.address().port();
     let (stopper, stop) = stopper();
+    tokio::spawn(recovery);
     tokio::spawn(listener.serve(protocol, stop));
     (port, databases, stopper)
 }
