@@ -255,8 +255,10 @@ impl Target {
         let hosts = others.get("blobs").and_then(|url| url.split_once("://")).map(|(_, at)| at);
         match self.start.as_str() {
             "lazuli" => {
-                let settings =
-                    [OsStr::new("--blob-source-hosts"), OsStr::new(hosts.unwrap_or_default())];
+                let hosts = hosts.unwrap_or_default();
+                // Two nodes of the cache as a cluster, beside the endpoint that answers any key.
+                let settings = ["--blob-source-hosts", hosts, "--cache-cluster-ports", "0,0"];
+                let settings = settings.map(OsStr::new);
                 server::start_with(workspace, &folder.join("server"), &settings)
             }
             "fleet" => server::start_fleet(workspace, folder, hosts.unwrap_or_default()),

@@ -27,6 +27,8 @@ pub enum Planted {
     NoEntries,
     /// Every process does all the background work.
     NoLeases,
+    /// The cache answers before its rows are in the store.
+    EarlyReplies,
     /// Commits are answered before they are synced.
     EarlyAnswers,
     /// A crash may keep a part of a transaction.

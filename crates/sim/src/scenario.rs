@@ -13,6 +13,7 @@ use crate::settings::Settings;
 use crate::workloads::audited::Audited;
 use crate::workloads::blobs::BlobFiles;
 use crate::workloads::bus::MessageBus;
+use crate::workloads::cache::CacheSlots;
 use crate::workloads::come_and_go::ComeAndGo;
 use crate::workloads::documents::{DocumentCrossings, DocumentItems, DocumentPolicies};
 use crate::workloads::drains::Drains;
@@ -142,6 +143,12 @@ pub const SCENARIOS: &[Scenario] = &[
         [MapChanges, MessageBus]
     ),
     scenario!(
+        "cache",
+        "a durable cache under several writers while many of its partitions move at once",
+        [MapChanges, CacheSlots],
+        |settings, _| settings.drained().alone()
+    ),
+    scenario!(
         "map_changes_crowd",
         "all clients on the same few keys of one shard while its map changes",
         [MapChanges, ListAppend],
@@ -256,6 +263,12 @@ pub const CANARIES: &[Scenario] = &[
         "the same under producers and consumers",
         [MessageQueues],
         |settings, _| settings.with_bug(Planted::EarlyAnswers)
+    ),
+    scenario!(
+        "canary_early_replies",
+        "a durable cache that answers before the store has what it did",
+        [CacheSlots],
+        |settings, _| settings.drained().alone().with_bug(Planted::EarlyReplies)
     ),
     scenario!(
         "canary_lost_bus_messages",

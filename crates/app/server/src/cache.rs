@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lazuli_keyspace::{Journal, Keyspace, Persistence, Shelf};
+use lazuli_keyspace::{Journal, Keyspace, Persistence, Shelf, UserShelf};
 use tokio::task::JoinHandle;
 
 use crate::core::Core;
@@ -24,6 +24,9 @@ const NO_FLEET: &str =
 /// The keys, and where they lie on the shards if that matters.
 pub(crate) struct OpenedCache {
     pub(crate) keyspace: Arc<Keyspace>,
+    /// The users with rules, and where they are kept.
+    pub(crate) users: Arc<UserShelf>,
+    pub(crate) rules: Vec<(String, String)>,
     /// The map of the slots, in cluster mode.
     pub(crate) shelf: Option<Arc<Shelf>>,
     /// What writes to the store; none until the server serves, so that a start that is refused leaves no task behind.
@@ -52,7 +55,10 @@ impl OpenedCache {
         let (env, databases) = (core.engine.env().clone(), lazuli_cache::DATABASES);
         let keyspace = Arc::new(Keyspace::new(env, databases, journal));
         keyspace.load().await.map_err(failed)?;
-        Ok(Some(Self { keyspace, shelf: shelf.filter(|_| is_cluster), keeping: None }))
+        let users = Arc::new(UserShelf::new(core.engine.clone()));
+        let rules = users.load().await.map_err(failed)?;
+        let shelf = shelf.filter(|_| is_cluster);
+        Ok(Some(Self { keyspace, users, rules, shelf, keeping: None }))
     }
 
     /// Begins to write to the store what commands change. To be called before the first of them.

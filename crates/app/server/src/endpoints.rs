@@ -1,5 +1,6 @@
 //! Where a running server can be reached: on the terminal, in the ready file, and in `admin.json` of the data folder.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -59,13 +60,27 @@ pub fn reasons(not_started: &[NotStarted]) -> Value {
     not_started.iter().map(|one| (one.name.to_owned(), json!(one.reason))).collect()
 }
 
-/// One address by name; what is served both ways has its HTTPS under `NAME-https`, and that of the bus is `bus-tls`.
+/// One address by name; what is served both ways has its HTTPS under `NAME-https`, and that of the bus is `bus-tls`. Further
+/// listeners of a front, which are the nodes of a cluster, are `NAME-node-1` and so on.
 pub fn by_name(endpoints: &[Endpoint]) -> Value {
     let mut by_name = serde_json::Map::new();
-    for (front, url) in listed(endpoints) {
-        let mut name = front.to_owned();
-        if by_name.contains_key(&name) {
-            name.push_str(if url.starts_with("https://") { "-https" } else { "-tls" });
+    let mut listeners: BTreeMap<&str, Vec<SocketAddr>> = BTreeMap::new();
+    for Endpoint { name: front, address, secure } in endpoints {
+        let own = listeners.entry(front).or_default();
+        if !own.contains(address) {
+            own.push(*address);
+        }
+        let place = own.iter().position(|it| it == address).unwrap_or_default();
+        let mut name = match place {
+            0 => (*front).to_owned(),
+            place => format!("{front}-node-{place}"),
+        };
+        let url = Endpoint { name: front, secure: *secure, address: *address }.url();
+        match by_name.get(&name) {
+            // One that has the same address both ways is named once.
+            Some(known) if *known == url => continue,
+            Some(_) => name.push_str(if url.starts_with("https://") { "-https" } else { "-tls" }),
+            None => {}
         }
         by_name.insert(name, json!(url));
     }
@@ -168,6 +183,20 @@ mod tests {
         assert_eq!(by_name["bus"], "sb://127.0.0.1:9092");
         assert_eq!(by_name["bus-tls"], "amqps://127.0.0.1:9092");
         assert_eq!(by_name.as_object().unwrap().len(), 3);
+    }
+
+    #[test]
+    fn the_nodes_of_a_cluster_have_names_of_their_own() {
+        let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let both =
+            |address| [false, true].map(|secure| Endpoint { name: "cache", secure, address });
+        let all: Vec<_> = [6379, 7001, 7002].into_iter().flat_map(|port| both(at(port))).collect();
+        let by_name = by_name(&all);
+        assert_eq!(by_name["cache"], "redis://127.0.0.1:6379");
+        assert_eq!(by_name["cache-tls"], "rediss://127.0.0.1:6379");
+        assert_eq!(by_name["cache-node-1"], "redis://127.0.0.1:7001");
+        assert_eq!(by_name["cache-node-2-tls"], "rediss://127.0.0.1:7002");
+        assert_eq!(by_name.as_object().unwrap().len(), 6);
     }
 
     #[test]

@@ -317,6 +317,10 @@ impl Parts<'_> {
                 .and_then(|it| it.shelf.clone())
                 .map(|shelf| lazuli_cache::ClusterParts { shelf, nodes: self.nodes.clone() }),
             accounts: self.accounts.clone(),
+            users: self.cache.map(|it| lazuli_cache::KeptUsers {
+                shelf: it.users.clone(),
+                rules: it.rules.clone(),
+            }),
             published: published
                 .map(|key| lazuli_cache::Published { account: PUBLISHED_NAME, key }),
             budget: self.budget.clone(),

@@ -11,6 +11,8 @@ use crate::keyspace::{Keyspace, STRIPES};
 
 /// How many keys are drawn to find one to evict.
 const SAMPLES: usize = 5;
+/// Of how many stripes the best is taken: one alone may have but a key that is used all the time.
+const CANDIDATES: usize = 4;
 /// How many times keys are drawn before a policy on keys with an expiry looks no further.
 const TRIES: usize = 64;
 const CLOCK_MASK: u64 = 0xff_ffff;
@@ -133,19 +135,16 @@ impl Keyspace {
             return None;
         }
         let first = self.env.random.below(STRIPES as u64) as usize;
-        let candidates = (0..STRIPES).map(|it| (first + it) % STRIPES);
-        for stripe in candidates {
-            let found = self.victim(stripe, policy);
-            let Some((database, key)) = found else { continue };
-            let mut space = self.space_of(database, now_ms, &key);
-            space.evict(&key);
-            return Some(space.finish());
-        }
-        None
+        let stripes = (0..STRIPES).map(|it| (first + it) % STRIPES);
+        let found = stripes.filter_map(|stripe| self.victim(stripe, policy)).take(CANDIDATES);
+        let (_, database, key) = found.max_by_key(|(merit, ..)| *merit)?;
+        let mut space = self.space_of(database, now_ms, &key);
+        space.evict(&key);
+        Some(space.finish())
     }
 
-    /// The best key to go of a stripe: of a few drawn by chance, or the first to expire.
-    fn victim(&self, stripe: usize, policy: Policy) -> Option<(usize, Box<[u8]>)> {
+    /// The best key to go of a stripe, with its merit: of a few drawn by chance, or the first to expire.
+    fn victim(&self, stripe: usize, policy: Policy) -> Option<(u64, usize, Box<[u8]>)> {
         let guard = self.lock(stripe);
         let mut best: Option<(u64, usize, &Entry)> = None;
         for (number, place) in guard.databases.iter().enumerate() {
@@ -169,8 +168,8 @@ impl Keyspace {
                 }
             }
         }
-        if let Some((_, number, entry)) = best {
-            return Some((number, entry.key().into()));
+        if let Some((merit, number, entry)) = best {
+            return Some((merit, number, entry.key().into()));
         }
         if !policy.is_volatile() {
             return None;
@@ -184,7 +183,8 @@ impl Keyspace {
         let each = guard.databases.iter().enumerate();
         let due =
             each.filter_map(|(number, place)| first(place).map(|(at, key)| (at, number, key)));
-        due.min_by_key(|(at, ..)| *at).map(|(_, number, key)| (number, key))
+        // The sooner a key expires, the better it is to go.
+        due.min_by_key(|(at, ..)| *at).map(|(at, number, key)| (u64::MAX - at, number, key))
     }
 
     /// The more, the sooner a key goes.

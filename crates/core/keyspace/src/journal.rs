@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 use crate::keyspace::Keyspace;
 use crate::shelf::Shelf;
@@ -36,8 +36,10 @@ pub struct Journal {
     waiting: Mutex<Vec<u8>>,
     /// How many bytes were pushed altogether.
     pushed: AtomicU64,
-    /// How many of them are in the store.
-    kept: watch::Sender<u64>,
+    /// How many of them are in the store, and the bell that rings when there are more. Not a `watch` channel: that wakes
+    /// those who wait in an order by chance, which the simulator could not replay.
+    kept: AtomicU64,
+    has_kept: Notify,
     wanted: Notify,
     is_failing: AtomicBool,
     saved_ms: AtomicU64,
@@ -50,7 +52,8 @@ impl Journal {
             persistence,
             waiting: Mutex::default(),
             pushed: AtomicU64::new(0),
-            kept: watch::Sender::new(0),
+            kept: AtomicU64::new(0),
+            has_kept: Notify::new(),
             wanted: Notify::new(),
             is_failing: AtomicBool::new(false),
             saved_ms: AtomicU64::new(0),
@@ -69,14 +72,21 @@ impl Journal {
     }
 
     fn waiting_bytes(&self) -> u64 {
-        self.pushed.load(Ordering::Relaxed).saturating_sub(*self.kept.borrow())
+        self.pushed.load(Ordering::Relaxed).saturating_sub(self.kept.load(Ordering::Relaxed))
     }
 
     /// Waits until so many of the pushed bytes are in the store.
     async fn kept(&self, bytes: u64) {
-        let mut kept = self.kept.subscribe();
-        // The sender lives as long as this journal.
-        let _ = kept.wait_for(|it| *it >= bytes).await;
+        loop {
+            let rings = self.has_kept.notified();
+            tokio::pin!(rings);
+            // Listens before it looks, so that no ring is missed in between.
+            rings.as_mut().enable();
+            if self.kept.load(Ordering::Acquire) >= bytes {
+                return;
+            }
+            rings.await;
+        }
     }
 
     /// Takes all that waits, and where it ends.
@@ -107,7 +117,8 @@ impl Journal {
             }
             self.is_failing.store(false, Ordering::Relaxed);
             self.saved_ms.store(clock.now_ms(), Ordering::Relaxed);
-            self.kept.send_replace(end);
+            self.kept.store(end, Ordering::Release);
+            self.has_kept.notify_waiters();
         }
     }
 }
@@ -164,7 +175,7 @@ impl Keyspace {
         let Some(journal) = &self.journal else { return };
         let pushed = journal.pushed.load(Ordering::Relaxed);
         match journal.persistence {
-            Persistence::Always if *journal.kept.borrow() < pushed => journal.kept(pushed).await,
+            Persistence::Always => journal.kept(pushed).await,
             Persistence::EverySecond if journal.waiting_bytes() > WAITING_BYTES_MAX => {
                 journal.wanted.notify_one();
                 journal.kept(pushed.saturating_sub(WAITING_BYTES_MAX)).await;

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lazuli_env::Env;
 
+use crate::copies::Copies;
 use crate::event::Class;
 use crate::journal::Journal;
 use crate::slot::{SLOTS, slot_of};
@@ -39,6 +40,7 @@ pub struct Keyspace {
     pub(crate) policy: AtomicUsize,
     pub(crate) memory_max: AtomicU64,
     pub(crate) journal: Option<Arc<Journal>>,
+    pub(crate) copies: Copies,
     /// What the entries of each stripe take, as last told.
     pub(crate) bytes: Box<[AtomicU64]>,
 }
@@ -59,6 +61,7 @@ impl Keyspace {
             policy: AtomicUsize::new(0),
             memory_max: AtomicU64::new(0),
             journal,
+            copies: Copies::default(),
             bytes: (0..STRIPES).map(|_| AtomicU64::new(0)).collect(),
         }
     }

@@ -4,6 +4,7 @@
 //! that expiry, eviction, clients that watch or wait, events and rows for the store are handled in one place each. `types`
 //! has the types of values with elements, `journal` what makes a keyspace durable.
 
+mod copies;
 mod dict;
 mod entry;
 mod event;
@@ -21,10 +22,12 @@ mod slot;
 mod space;
 mod stripe;
 pub mod types;
+mod users;
 mod value;
 mod waiting;
 mod whole;
 
+pub use copies::CopyCounts;
 pub use dict::{Dict, Keyed, Place};
 pub use entry::{Entry, Object};
 pub use event::{Class, Event};
@@ -35,7 +38,8 @@ pub use keyspace::{Keyspace, STRIPES};
 pub use log::Log;
 pub use shelf::{CONTAINER, Shelf};
 pub use slot::{SLOTS, crc16, slot_of};
-pub use space::{Effects, Space};
+pub use space::{Effects, Invalid, Space};
 pub use stripe::StripeCounts;
+pub use users::UserShelf;
 pub use value::{BadRow, Kind, Value, WrongType};
 pub use whole::{Cleared, DatabaseCounts, cursor_slot};

@@ -53,8 +53,8 @@ pub struct Shelf {
 type Garbage = (u16, Bytes);
 
 /// What to write: rows, with nothing where a row is deleted.
-struct Write {
-    rows: Vec<(ItemKey, Option<Bytes>)>,
+pub(crate) struct Write {
+    pub(crate) rows: Vec<(ItemKey, Option<Bytes>)>,
 }
 
 impl Transaction for Write {
@@ -239,21 +239,25 @@ impl Shelf {
         loaded: &mut Loaded,
     ) -> Result<u16> {
         let mut from = route(&self.schema, first)?;
+        let mut slot = first;
         loop {
-            let view = self.engine.read(self.container, &route(&self.schema, first)?, 0).await?;
+            let view = self.engine.read(self.container, &route(&self.schema, slot)?, 0).await?;
             let end = view.routes().end.clone();
             let range = KeyRange::new(from.clone(), end.clone());
             let page = view.scan(Space::ITEMS, &range, Direction::Forward, PageLimit::MAX).await?;
             drop(view);
             for (key, item) in page.items {
-                let (slot, row) = self.split(&key)?;
+                let row;
+                // The partition may be split between two pages, but never within a slot.
+                (slot, row) = self.split(&key)?;
                 loaded.take(keyspace, slot, row, &item.payload)?;
             }
             match page.next {
-                Some(next) => from = next.slice(lazuli_engine::PREFIX_BYTES..),
+                // The last row of a page is not read again: the next one begins right behind it.
+                Some(last) => from = [&last[lazuli_engine::PREFIX_BYTES..], &[0]].concat().into(),
                 None => {
                     let Some(end) = end else { return Ok(SLOTS) };
-                    let mut slot = first + 1;
+                    slot += 1;
                     while slot < SLOTS && route(&self.schema, slot)? < end {
                         slot += 1;
                     }

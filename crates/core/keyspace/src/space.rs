@@ -23,9 +23,20 @@ pub struct Effects {
     pub events: Vec<Event>,
     /// Keys that changed and that clients wait for.
     pub ready: Vec<(usize, Box<[u8]>)>,
-    /// Keys that changed and that clients keep copies of, with their ids.
-    pub invalid: Vec<(Box<[u8]>, Vec<u64>)>,
+    /// Keys that changed and that clients keep copies of.
+    pub invalid: Vec<Invalid>,
+    /// Whether all copies of all keys are invalid, because a database was cleared.
+    pub is_cleared: bool,
     pub(crate) rows: Rows,
+}
+
+/// A key that has changed, for clients that keep copies.
+pub struct Invalid {
+    pub key: Box<[u8]>,
+    /// Who changed it; zero is nobody.
+    pub by: u64,
+    /// The clients that have read it, by their ids.
+    pub clients: Vec<u64>,
 }
 
 pub(crate) enum Held<'k> {
@@ -41,6 +52,8 @@ pub struct Space<'k> {
     /// The database that keys are looked for in.
     pub database: usize,
     pub now_ms: u64,
+    /// The client whose command this is; zero is nobody.
+    pub client: u64,
     pub effects: Effects,
     pub(crate) clock: u32,
 }
@@ -50,7 +63,7 @@ impl<'k> Space<'k> {
         let mut effects = Effects::default();
         effects.rows.is_on = keyspace.journal.is_some();
         let clock = keyspace.clock();
-        Self { keyspace, held: Held::None, database, now_ms, effects, clock }
+        Self { keyspace, held: Held::None, database, now_ms, client: 0, effects, clock }
     }
 
     #[inline]
@@ -67,6 +80,11 @@ impl<'k> Space<'k> {
 
     pub fn keyspace(&self) -> &'k Keyspace {
         self.keyspace
+    }
+
+    /// Whether anything is locked: a command without locks shows nothing of keys.
+    pub fn holds_any(&self) -> bool {
+        !matches!(self.held, Held::None)
     }
 
     /// Whether the stripe of a slot is locked.
@@ -266,10 +284,8 @@ impl<'k> Space<'k> {
                 self.effects.ready.push(named);
             }
         }
-        if !stripe.tracked.is_empty()
-            && let Some((key, clients)) = stripe.tracked.remove_entry(key)
-        {
-            self.effects.invalid.push((key, clients.into_iter().collect()));
+        if !stripe.tracked.is_empty() || self.keyspace.tells_all_changes() {
+            self.invalidate(key);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Clients that watch keys, wait for keys, or keep copies of them; and the end of a command.
+//! Clients that watch keys or wait for keys; and the end of a command.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -56,15 +56,6 @@ impl Space<'_> {
             .flatten()
             .copied()
             .collect()
-    }
-
-    /// A client keeps a copy of a key, and must be told when it changes.
-    pub fn track(&mut self, key: &[u8], client: u64) {
-        let tracked = &mut self.stripe(key).tracked;
-        match tracked.get_mut(key) {
-            Some(clients) => drop(clients.insert(client)),
-            None => drop(tracked.insert(key.into(), [client].into())),
-        }
     }
 
     /// Hands what was written to the journal, while the locks are still held: so rows are in the order of their commands.

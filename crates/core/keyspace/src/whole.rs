@@ -11,6 +11,9 @@ use crate::stripe::{Named, StripeCounts};
 /// Cursors are positions without their lowest bits, so that programs which read numbers as doubles keep them whole.
 const CURSOR_UNUSED_BITS: u32 = 11;
 
+/// About what the index of expiries takes for a key.
+const EXPIRY_BYTES: usize = 24;
+
 /// The slot that a scan has come to.
 pub fn cursor_slot(cursor: u64) -> u16 {
     ((cursor << CURSOR_UNUSED_BITS) >> POSITION_HASH_BITS) as u16
@@ -52,6 +55,17 @@ impl Space<'_> {
         }
         counts.average_ttl_ms = left.checked_div(sampled).unwrap_or_default();
         counts
+    }
+
+    /// What the tables of a database take beside its keys, and what its index of expiries takes.
+    pub fn table_bytes(&mut self, database: usize) -> (usize, usize) {
+        let mut bytes = (0, 0);
+        for stripe in self.stripes() {
+            let place = &stripe.databases[database];
+            bytes.0 += place.keys.table_bytes();
+            bytes.1 += place.expiries.len() * EXPIRY_BYTES;
+        }
+        bytes
     }
 
     /// Visits about `count` keys from a cursor on, in the stripe of its slot, which must be locked. The cursor to go on with,
@@ -138,6 +152,7 @@ impl Space<'_> {
         }
         self.effects.changes += cleared.keys() as u64;
         self.touch_all(touched);
+        self.invalidate_all();
         cleared
     }
 

@@ -172,6 +172,7 @@ impl Server {
             return;
         }
         let database = std::mem::replace(&mut space.database, waiter.database);
+        let by = std::mem::replace(&mut space.client, waiter.client.id);
         let mut session = Session::new(waiter.client.clone(), waiter.client.local);
         (session.database, session.is_resp3) = (waiter.database, waiter.is_resp3);
         session.user = waiter.user.clone();
@@ -189,7 +190,11 @@ impl Server {
         let result = waiter.command.run.map_or(Ok(()), |run| run(&mut call));
         // A value of another type wakes nobody, except a reader of a group.
         let is_wrong = result == Err(Failure::WRONG_TYPE) && waiter.command.name != "xreadgroup";
-        let is_waiting = (matches!(call.after, After::Block(_)) && result.is_ok()) || is_wrong;
+        let is_blocked = matches!(call.after, After::Block(_)) && result.is_ok();
+        let is_waiting = is_blocked || is_wrong;
+        if !is_waiting && result.is_ok() {
+            self.remember_reads(&session, waiter.command, waiter.args.args(), space);
+        }
         if !is_waiting {
             self.waiters.remove(waiter.client.id);
             if let Err(failure) = result {
@@ -204,6 +209,6 @@ impl Server {
             *state = State::Answered(out.bytes);
             waiter.served.notify_one();
         }
-        space.database = database;
+        (space.database, space.client) = (database, by);
     }
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 use crate::limits::SUBSCRIBER_BYTES_MAX;
+use crate::tracking::Tracking;
 
 /// One client, as others see it.
 pub(crate) struct Client {
@@ -29,6 +30,8 @@ pub(crate) struct Client {
     pub(crate) shard_subscriptions: AtomicUsize,
     pub(crate) no_evict: AtomicBool,
     pub(crate) texts: Mutex<Texts>,
+    tracking: Mutex<Option<Tracking>>,
+    is_tracking: AtomicBool,
     outbox: Mutex<Vec<u8>>,
     has_mail: AtomicBool,
     is_killed: AtomicBool,
@@ -50,6 +53,28 @@ pub(crate) const NOT_QUEUING: u32 = u32::MAX;
 impl Client {
     pub(crate) fn texts(&self) -> MutexGuard<'_, Texts> {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it keeps copies of keys and wants to be told of their changes.
+    #[inline]
+    pub(crate) fn is_tracking(&self) -> bool {
+        self.is_tracking.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn tracking(&self) -> MutexGuard<'_, Option<Tracking>> {
+        self.tracking.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets what it wants to be told of; what it was before.
+    pub(crate) fn track(&self, tracking: Option<Tracking>) -> Option<Tracking> {
+        self.is_tracking.store(tracking.is_some(), Ordering::Relaxed);
+        std::mem::replace(&mut *self.tracking(), tracking)
+    }
+
+    /// Whether it is subscribed to anything.
+    pub(crate) fn listens(&self) -> bool {
+        let all = [&self.subscriptions, &self.pattern_subscriptions, &self.shard_subscriptions];
+        all.iter().any(|it| it.load(Ordering::Relaxed) > 0)
     }
 
     /// Sends bytes as soon as what it is being answered is on its way. A client that does not read is disconnected.
@@ -120,6 +145,8 @@ impl Clients {
             shard_subscriptions: AtomicUsize::new(0),
             no_evict: AtomicBool::new(false),
             texts: Mutex::new(Texts { user: "default".into(), ..Texts::default() }),
+            tracking: Mutex::default(),
+            is_tracking: AtomicBool::new(false),
             outbox: Mutex::new(Vec::new()),
             has_mail: AtomicBool::new(false),
             is_killed: AtomicBool::new(false),
@@ -131,6 +158,10 @@ impl Clients {
 
     pub(crate) fn remove(&self, id: u64) {
         self.all().remove(&id);
+    }
+
+    pub(crate) fn get(&self, id: u64) -> Option<Arc<Client>> {
+        self.all().get(&id).cloned()
     }
 
     pub(crate) fn list(&self) -> Vec<Arc<Client>> {

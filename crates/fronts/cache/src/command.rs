@@ -301,6 +301,7 @@ const WHOLE: &[&str] = &[
     "debug",
     "move",
     "info",
+    "memory|stats",
 ];
 
 fn locks_of(name: &str, keys: &[KeySpec]) -> Locks {

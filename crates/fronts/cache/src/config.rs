@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use lazuli_keyspace::{Class, Keyspace, Policy};
 
 use crate::glob;
+use crate::latency::Latency;
 
 /// Parameters that are shown and stay as they are.
 const FIXED: &[(&str, &str)] = &[
@@ -84,6 +85,13 @@ pub(crate) enum Refused {
     Invalid(&'static str),
 }
 
+/// Whom parameters bind, besides the configuration itself.
+#[derive(Clone, Copy)]
+pub(crate) struct Obeys<'a> {
+    pub(crate) keyspace: &'a Keyspace,
+    pub(crate) latency: &'a Latency,
+}
+
 impl Config {
     pub(crate) fn new(shown: impl IntoIterator<Item = (&'static str, String)>) -> Self {
         let values = shown.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
@@ -110,7 +118,7 @@ impl Config {
     }
 
     /// Sets a parameter and lets it take effect.
-    pub(crate) fn set(&self, keyspace: &Keyspace, name: &str, value: &str) -> Result<(), Refused> {
+    pub(crate) fn set(&self, obeys: Obeys<'_>, name: &str, value: &str) -> Result<(), Refused> {
         let name = name.to_ascii_lowercase();
         if !SETTABLE.iter().any(|(it, _)| *it == name) {
             let is_known = FIXED.iter().any(|(it, _)| *it == name);
@@ -121,13 +129,14 @@ impl Config {
                 (false, false) => Err(Refused::Unknown),
             };
         }
-        let shown = self.apply(keyspace, &name, value)?;
+        let shown = self.apply(obeys, &name, value)?;
         self.values().insert(name, shown);
         Ok(())
     }
 
     /// What a parameter does, and how it is shown then.
-    fn apply(&self, keyspace: &Keyspace, name: &str, value: &str) -> Result<String, Refused> {
+    fn apply(&self, obeys: Obeys<'_>, name: &str, value: &str) -> Result<String, Refused> {
+        let Obeys { keyspace, latency } = obeys;
         let number = || value.parse::<i64>().map_err(|_| Refused::Invalid(NOT_A_NUMBER));
         let natural = || {
             let parsed = value.parse::<usize>();
@@ -156,7 +165,8 @@ impl Config {
             "latency-tracking" if !matches!(value, "yes" | "no") => {
                 return Err(Refused::Invalid("argument must be 'yes' or 'no'"));
             }
-            "latency-tracking" => {}
+            "latency-tracking" => latency.set_tracking(value == "yes"),
+            "latency-monitor-threshold" => latency.set_threshold(natural()? as u64),
             _ => drop(natural()?),
         }
         Ok(value.to_owned())

@@ -64,7 +64,10 @@ impl Line {
     async fn run(&mut self) -> Result<(), Ended> {
         loop {
             self.run_commands().await?;
+            let replies = self.out.bytes.len();
             self.session.client.collect(&mut self.out.bytes);
+            // Messages may tell of changed keys.
+            self.session.shows_keys |= self.out.bytes.len() > replies;
             self.send().await?;
             if self.session.client.is_killed() {
                 return Err(Ended);
@@ -188,6 +191,7 @@ impl Line {
             }
         };
         client.is_blocked.store(false, Ordering::Relaxed);
+        self.session.shows_keys = true;
         match waiter.end() {
             Some(reply) => self.out.bytes.extend_from_slice(&reply),
             None => waiter.on_timeout.write(&mut self.out),
@@ -200,8 +204,20 @@ impl Line {
         if self.out.bytes.is_empty() {
             return Ok(());
         }
-        let settled = timeout(STORE_TIME_MAX, self.server.keyspace.settled());
-        if settled.await.is_err() {
+        let settled = timeout(STORE_TIME_MAX, async {
+            // A refusal must reach the client also while the store takes nothing.
+            if self.session.shows_keys {
+                self.server.keyspace.settled().await;
+            }
+            if self.session.users_until > 0 {
+                self.server.acl.kept(self.session.users_until).await;
+            }
+        });
+        let began = std::time::Instant::now();
+        let is_settled = settled.await.is_ok();
+        let now_ms = self.server.keyspace.now_ms();
+        self.server.latency.took("aof-fsync-always", began.elapsed(), now_ms);
+        if !is_settled {
             return Err(Ended);
         }
         let sent = timeout(SEND_TIME_MAX, async {
@@ -211,6 +227,7 @@ impl Line {
         if !matches!(sent.await, Ok(Ok(()))) {
             return Err(Ended);
         }
+        (self.session.shows_keys, self.session.users_until) = (false, 0);
         self.out.bytes.clear();
         if self.out.bytes.capacity() > REPLY_BUFFER_KEPT_BYTES {
             self.out.bytes = Vec::new();

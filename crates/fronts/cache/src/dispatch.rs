@@ -7,6 +7,7 @@ use std::time::Instant;
 use lazuli_keyspace::{Space, slot_of};
 use lazuli_resp::{Args, Reply, parse_integer};
 
+use crate::acl::Place;
 use crate::blocking::Waiter;
 use crate::call::{After, Call};
 use crate::command::{Command, Flags, Locks, TABLE, Table};
@@ -35,7 +36,9 @@ impl Server {
     ) -> Next {
         let start = out.bytes.len();
         let began = Instant::now();
-        let result = match find(&TABLE, args) {
+        let found = find(&TABLE, args);
+        let name = found.as_ref().ok().map(|it| it.name);
+        let result = match found {
             Ok(command) => self.admit(session, command, args, out).inspect_err(|_failure| {
                 self.stats.by_command[command.number].rejected.fetch_add(1, Ordering::Relaxed);
             }),
@@ -52,6 +55,7 @@ impl Server {
                 Next::Go
             }
         };
+        self.forget_caching(session, name);
         match session.replies {
             Replies::On => {}
             Replies::Off | Replies::Skip => out.bytes.truncate(start),
@@ -86,6 +90,8 @@ impl Server {
             return Err(Failure::of("NOAUTH Authentication required."));
         }
         self.check_access(command, args)?;
+        let place = if session.queue.is_some() { Place::Transaction } else { Place::Client };
+        self.check_user(session, command, args, place)?;
         if self.is_busy_with_script() && !command.has(Flags::ALLOW_BUSY) {
             return Err(Failure::of(
                 "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN \
@@ -146,7 +152,9 @@ impl Server {
     ) -> Next {
         let start = out.bytes.len();
         let mut space = self.space(session, command, args);
+        space.client = session.client.id;
         let (result, after) = self.run_in(session, command, args, out, &mut space, true);
+        session.shows_keys |= space.holds_any();
         let next = match after {
             After::Nothing => Next::Go,
             After::Close => Next::Close,
@@ -182,7 +190,11 @@ impl Server {
         let server = self;
         let mut call = Call { args, out, space, session, server, command, may_block, after };
         let result = run(&mut call);
-        (result, call.after)
+        let after = call.after;
+        if result.is_ok() {
+            self.remember_reads(session, command, args, space);
+        }
+        (result, after)
     }
 
     /// The keys that a command may use, locked.
@@ -243,7 +255,11 @@ impl Server {
         began: Instant,
         is_failed: bool,
     ) {
-        let micros = began.elapsed().as_micros() as u64;
+        let took = began.elapsed();
+        self.latency.count(command.number, took);
+        let event = if command.has(Flags::FAST) { "fast-command" } else { "command" };
+        self.latency.took(event, took, self.keyspace.now_ms());
+        let micros = took.as_micros() as u64;
         let counts = &self.stats.by_command[command.number];
         counts.calls.fetch_add(1, Ordering::Relaxed);
         counts.micros.fetch_add(micros, Ordering::Relaxed);
@@ -269,6 +285,16 @@ impl Server {
     /// Evicts keys until there is room; false if the policy has none to give.
     fn make_room(self: &Arc<Self>) -> bool {
         let max = self.keyspace.memory_max();
+        if self.keyspace.used_bytes() <= max {
+            return true;
+        }
+        let began = Instant::now();
+        let is_done = self.evict_to(max);
+        self.latency.took("eviction-cycle", began.elapsed(), self.keyspace.now_ms());
+        is_done
+    }
+
+    fn evict_to(self: &Arc<Self>, max: u64) -> bool {
         while self.keyspace.used_bytes() > max {
             match self.keyspace.evict_one(self.keyspace.now_ms()) {
                 Some(effects) => self.tell(&effects),
@@ -300,6 +326,7 @@ pub(crate) fn run_nested(
     }
     let server = call.server.clone();
     server.check_access(command, args)?;
+    server.check_user(call.session, command, args, Place::Script)?;
     let start = out.bytes.len();
     let (result, _) = server.run_in(call.session, command, args, out, call.space, false);
     if result.is_err() {

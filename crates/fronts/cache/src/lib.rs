@@ -20,6 +20,7 @@ mod failure;
 mod gate;
 mod glob;
 mod keys;
+mod latency;
 mod limits;
 mod monitor;
 mod pubsub;
@@ -30,6 +31,7 @@ mod server;
 mod session;
 mod stats;
 mod stream_ids;
+mod tracking;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -37,7 +39,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use lazuli_azure::auth::Accounts;
-use lazuli_keyspace::{Keyspace, Policy, Shelf};
+use lazuli_keyspace::{Keyspace, Policy, Shelf, UserShelf};
 use lazuli_net::{BoxFuture, Budget, Connection, Metrics, Protocol};
 
 pub use gate::Published;
@@ -67,12 +69,21 @@ pub struct ClusterParts {
     pub nodes: Vec<SocketAddr>,
 }
 
+/// Users as the store has them.
+pub struct KeptUsers {
+    pub shelf: Arc<UserShelf>,
+    /// Names and rules.
+    pub rules: Vec<(String, String)>,
+}
+
 /// What the front is put together from.
 pub struct Parts {
     pub keyspace: Arc<Keyspace>,
     /// Only where there are listeners for the nodes of a cluster.
     pub cluster: Option<ClusterParts>,
     pub accounts: Arc<Accounts>,
+    /// Where users with rules are kept, and those that are there; none keeps them in memory.
+    pub users: Option<KeptUsers>,
     /// The published key; only where no other machine can connect.
     pub published: Option<Published>,
     pub budget: Arc<Budget>,
@@ -117,7 +128,7 @@ impl Cache {
 }
 
 fn make(parts: Parts) -> Server {
-    let Parts { keyspace, cluster, accounts, published, budget, metrics, settings } = parts;
+    let Parts { keyspace, cluster, accounts, users, published, budget, metrics, settings } = parts;
     keyspace.set_policy(settings.policy);
     keyspace.set_memory_max(settings.memory_bytes_max);
     let shown = [
@@ -138,6 +149,10 @@ fn make(parts: Parts) -> Server {
     let cluster = cluster
         .filter(|it| !it.nodes.is_empty())
         .map(|parts| cluster::Cluster::new(parts.shelf, parts.nodes, || keyspace.random()));
+    let acl = match users {
+        Some(KeptUsers { shelf, rules }) => acl::Acl::new(Some(shelf), &rules),
+        None => acl::Acl::new(None, &[]),
+    };
     let run_id = (0..5).map(|_| format!("{:08x}", keyspace.random() as u32)).collect();
     Server {
         config: config::Config::new(shown),
@@ -145,9 +160,11 @@ fn make(parts: Parts) -> Server {
         waiters: Default::default(),
         pubsub: Default::default(),
         stats: Default::default(),
+        latency: Default::default(),
         scripts: Default::default(),
         gate: Gate { accounts, published },
         monitors: Default::default(),
+        tracking: Default::default(),
         budget,
         metrics,
         began_ms: keyspace.now_ms(),
@@ -158,7 +175,7 @@ fn make(parts: Parts) -> Server {
         clients_max: settings.clients_max,
         disabled: settings.disabled,
         cluster,
-        acl: acl::Acl::default(),
+        acl,
         keyspace,
     }
 }

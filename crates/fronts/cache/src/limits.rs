@@ -28,5 +28,12 @@ pub(crate) const SUBSCRIBER_BYTES_MAX: usize = 32 * 1024 * 1024;
 pub(crate) const QUEUED_BYTES_MAX: usize = 1024 * 1024 * 1024;
 /// How long a client may be connected without saying who it is, where that is needed.
 pub(crate) const STRANGER_TIME_MAX: Duration = Duration::from_secs(60);
+/// How many users with rules there may be.
+pub(crate) const USERS_MAX: usize = 10_000;
+/// How long the rules of one may be as text.
+pub(crate) const USER_BYTES_MAX: usize = 64 * 1024;
+/// How many prefixes one client may be told of, and how long each may be.
+pub(crate) const PREFIXES_MAX: usize = 256;
+pub(crate) const PREFIX_BYTES_MAX: usize = 4096;
 /// How many databases there are.
 pub const DATABASES: usize = 16;

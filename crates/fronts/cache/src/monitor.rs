@@ -9,6 +9,17 @@ use lazuli_resp::Args;
 
 use crate::clients::Client;
 
+/// In the place of an argument that nobody may see.
+pub(crate) const REDACTED: &[u8] = b"(redacted)";
+
+/// Whether an argument of a command may be a password.
+pub(crate) fn is_secret(args: Args<'_>, at: usize) -> bool {
+    let is_setuser = || args.is(0, "acl") && args.is(1, "setuser");
+    (at > 0 && args.is(0, "auth"))
+        || (at > 1 && args.is(0, "hello") && (2..at).any(|it| args.is(it, "auth")))
+        || (at > 2 && is_setuser())
+}
+
 #[derive(Default)]
 pub(crate) struct Monitors {
     all: Mutex<BTreeMap<u64, Arc<Client>>>,
@@ -41,7 +52,8 @@ impl Monitors {
         }
         let (seconds, micros) = (now_ms / 1000, now_ms % 1000 * 1000);
         let mut line = format!("+{seconds}.{micros:06} [{database} {}]", client.peer);
-        for argument in args.iter() {
+        for (at, argument) in args.iter().enumerate() {
+            let argument = if is_secret(args, at) { REDACTED } else { argument };
             line.push_str(" \"");
             for byte in argument {
                 let _ = match byte {

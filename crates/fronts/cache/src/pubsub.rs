@@ -109,6 +109,13 @@ impl PubSub {
         self.of(kind).get(channel).map_or(0, BTreeMap::len)
     }
 
+    /// Visits the channels or patterns that a client listens to.
+    pub(crate) fn heard_by(&self, client: u64, kind: Kind, mut visit: impl FnMut(&[u8])) {
+        let listeners = self.of(kind);
+        let own = listeners.iter().filter(|(_, clients)| clients.contains_key(&client));
+        own.for_each(|(channel, _)| visit(channel));
+    }
+
     pub(crate) fn count(&self, kind: Kind) -> usize {
         self.of(kind).len()
     }

@@ -198,6 +198,13 @@ impl Scripts {
         }
     }
 
+    /// What the texts of scripts take, and those of libraries.
+    pub(crate) fn bytes(&self) -> (usize, usize) {
+        let state = self.state();
+        let libraries = state.libraries.values().map(|it| it.code.len()).sum();
+        (state.bytes.saturating_sub(libraries), libraries)
+    }
+
     /// Visits all libraries by name.
     pub(crate) fn libraries(&self, visit: &mut dyn FnMut(&str, &Library)) {
         self.state().libraries.iter().for_each(|(name, library)| visit(name, library));
@@ -328,7 +335,12 @@ impl Host for Calls<'_, '_, '_> {
         let args: OwnedArgs = args.iter().collect();
         let command = find(&TABLE, args.args());
         let server = self.call.server;
-        command.is_ok_and(|it| server.check_access(it, args.args()).is_ok())
+        command.is_ok_and(|it| {
+            let args = args.args();
+            let user = self.call.session.user.as_ref();
+            let may = user.is_none_or(|user| user.rights().check(it, args).is_ok());
+            may && server.check_access(it, args).is_ok()
+        })
     }
 
     fn log(&mut self, level: i64, text: &str) {

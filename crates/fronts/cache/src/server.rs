@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lazuli_keyspace::{Cleared, Effects, Keyspace, STRIPES, slot_of};
 use lazuli_net::{Budget, Metrics};
@@ -26,9 +26,12 @@ pub(crate) struct Server {
     pub(crate) waiters: Waiters,
     pub(crate) pubsub: PubSub,
     pub(crate) stats: Stats,
+    pub(crate) latency: crate::latency::Latency,
     pub(crate) scripts: crate::scripts::Scripts,
     pub(crate) gate: Gate,
     pub(crate) monitors: Monitors,
+    /// Who is told of changed keys by their prefixes.
+    pub(crate) tracking: crate::tracking::Listeners,
     pub(crate) budget: Arc<Budget>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) began_ms: u64,
@@ -56,7 +59,7 @@ const PERIOD: Duration = Duration::from_millis(100);
 impl Server {
     /// What a new connection is allowed: everything, where clients need not say who they are.
     pub(crate) fn greet(&self, session: &mut Session) {
-        session.user = if self.gate.is_open() { self.acl.open_user() } else { None };
+        session.user = self.open_user();
     }
 
     /// A connection has ended.
@@ -72,6 +75,7 @@ impl Server {
             space.finish();
         }
         self.unsubscribe_all(session);
+        self.track_no_more(&session.client);
         self.monitors.remove(session.client.id);
         self.clients.remove(session.client.id);
     }
@@ -123,8 +127,13 @@ impl Server {
         running_ms.is_some_and(|it| it >= crate::scripts::BUSY_AFTER_MS)
     }
 
-    /// What happens by itself a few times a second; never ends.
+    /// What happens by itself; never ends.
     pub(crate) async fn tend(self: Arc<Self>) {
+        tokio::join!(self.tick(), self.acl.keep());
+    }
+
+    /// What happens a few times a second.
+    async fn tick(self: &Arc<Self>) {
         let mut ticks = tokio::time::interval(PERIOD);
         let mut count = 0u64;
         loop {
@@ -139,12 +148,14 @@ impl Server {
             if !self.expires_actively.load(Ordering::Relaxed) {
                 continue;
             }
+            let began = Instant::now();
             for stripe in 0..STRIPES {
                 let now_ms = self.keyspace.now_ms();
                 while self.expire(stripe, now_ms) {
                     tokio::task::yield_now().await;
                 }
             }
+            self.latency.took("expire-cycle", began.elapsed(), self.keyspace.now_ms());
         }
     }
 
@@ -159,6 +170,9 @@ impl Server {
     pub(crate) fn tell(&self, effects: &Effects) {
         if effects.changes > 0 {
             self.stats.changes.fetch_add(effects.changes, Ordering::Relaxed);
+        }
+        if effects.is_cleared || !effects.invalid.is_empty() {
+            self.invalidate(&effects.invalid, effects.is_cleared);
         }
         if !effects.events.is_empty() {
             let classes = self.keyspace.classes();

@@ -31,6 +31,10 @@ pub(crate) struct Session {
     pub(crate) is_asking: bool,
     pub(crate) is_monitor: bool,
     pub(crate) local: SocketAddr,
+    /// Whether replies that wait to be sent show anything of keys, so that they wait for the store.
+    pub(crate) shows_keys: bool,
+    /// The last change of users that it has made: its replies wait until that is in the store.
+    pub(crate) users_until: u64,
 }
 
 /// A transaction that is being queued up.
@@ -79,6 +83,8 @@ impl Session {
             is_asking: false,
             is_monitor: false,
             local,
+            shows_keys: false,
+            users_until: 0,
         }
     }
 

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use lazuli_resp::Args;
 
 use crate::command::TABLE;
+use crate::monitor::{REDACTED, is_secret};
 
 /// How many arguments of a slow command are kept, and how much of each.
 const SLOW_ARGUMENTS_MAX: usize = 32;
@@ -78,7 +79,8 @@ impl Stats {
     /// Remembers a slow command, the newest first.
     pub(crate) fn remember_slow(&self, args: Args<'_>, mut slow: Slow, most: usize) {
         let shown = args.len().min(SLOW_ARGUMENTS_MAX);
-        slow.args = args.iter().take(shown).map(shortened).collect();
+        let seen = |(at, argument)| if is_secret(args, at) { REDACTED } else { argument };
+        slow.args = args.iter().take(shown).enumerate().map(seen).map(shortened).collect();
         if args.len() > shown {
             let more = args.len() - shown + 1;
             slow.args.truncate(SLOW_ARGUMENTS_MAX - 1);

@@ -2,78 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic in a test is the failure report")]
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+mod harness;
+
 use std::time::Duration;
 
-use lazuli_azure::auth::{Accounts, Key, Keys};
-use lazuli_cache::{Cache, DATABASES, Parts, Published, Settings};
-use lazuli_keyspace::{Keyspace, Policy};
-use lazuli_net::{Budget, Limits, Listener, Metrics, stopper};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-
-const KEY: &str = "c2VjcmV0";
+use harness::{Client, KEY, Setup};
+use tokio::io::AsyncReadExt;
 
 /// A server; with or without the published key, which opens it to everybody.
 async fn serve(is_open: bool, disabled: &[&str]) -> std::net::SocketAddr {
-    let accounts = Arc::new(Accounts::new());
-    let key = Key::from_base64(KEY).unwrap();
-    accounts.set("dev", Keys { first: key.clone(), second: None });
-    let metrics = Arc::new(Metrics::new("cache"));
-    let parts = Parts {
-        keyspace: Arc::new(Keyspace::new(lazuli_env::real::env(), DATABASES, None)),
-        cluster: None,
-        accounts,
-        published: is_open.then_some(Published { account: "dev", key }),
-        budget: Budget::new(1 << 30),
-        metrics: metrics.clone(),
-        settings: Settings {
-            memory_bytes_max: 0,
-            policy: Policy::NoEviction,
-            disabled: disabled.iter().map(|it| (*it).to_owned()).collect::<BTreeSet<_>>(),
-            clients_max: 100,
-        },
-    };
-    let any = "127.0.0.1:0".parse().unwrap();
-    let listener = Listener::bind(any, None, Limits::default(), metrics).await.unwrap();
-    let address = listener.address();
-    let (stopper, stop) = stopper();
-    // The server lives as long as the test.
-    std::mem::forget(stopper);
-    let cache = Cache::new(parts);
-    tokio::spawn(cache.tend());
-    tokio::spawn(listener.serve(cache.front(), stop));
-    address
-}
-
-struct Client(TcpStream);
-
-impl Client {
-    async fn connect(address: std::net::SocketAddr) -> Self {
-        Self(TcpStream::connect(address).await.unwrap())
-    }
-
-    async fn send(&mut self, lines: &str) {
-        for line in lines.lines() {
-            self.0.write_all(format!("{line}\r\n").as_bytes()).await.unwrap();
-        }
-    }
-
-    /// Reads exactly what is expected.
-    async fn expect(&mut self, reply: &str) {
-        let expected = reply.replace('\n', "\r\n");
-        let mut bytes = vec![0; expected.len()];
-        let read = self.0.read_exact(&mut bytes);
-        let read = tokio::time::timeout(Duration::from_secs(10), read).await;
-        read.expect("a reply in time").expect("a whole reply");
-        assert_eq!(String::from_utf8_lossy(&bytes), expected);
-    }
-
-    async fn ask(&mut self, lines: &str, reply: &str) {
-        self.send(lines).await;
-        self.expect(reply).await;
-    }
+    let disabled = disabled.iter().map(|it| (*it).to_owned()).collect();
+    Setup { is_open, disabled, ..Setup::default() }.serve().await.address
 }
 
 #[tokio::test]
@@ -138,7 +77,7 @@ async fn wait_for_blocked(client: &mut Client, count: usize) {
     for _ in 0..1000 {
         client.send("INFO clients").await;
         let mut text = vec![0; 4096];
-        let length = client.0.read(&mut text).await.unwrap();
+        let length = client.stream.read(&mut text).await.unwrap();
         if String::from_utf8_lossy(&text[..length]).contains(&format!("blocked_clients:{count}\r"))
         {
             return;
@@ -193,7 +132,7 @@ async fn a_scan_over_all_slots_finds_every_key_once() {
     client.send("SCAN 0 COUNT 1000").await;
     let mut text = Vec::new();
     while !text.ends_with(b"\r\n") || text.iter().filter(|it| **it == b'$').count() < 501 {
-        assert!(client.0.read_buf(&mut text).await.unwrap() > 0);
+        assert!(client.stream.read_buf(&mut text).await.unwrap() > 0);
     }
     assert!(text.starts_with(b"*2\r\n$1\r\n0\r\n*500\r\n"));
 }

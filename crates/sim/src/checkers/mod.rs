@@ -3,4 +3,5 @@
 pub mod bus;
 pub mod deliveries;
 pub mod fsck;
+pub mod lists;
 pub mod tiles;

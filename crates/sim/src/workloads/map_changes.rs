@@ -203,7 +203,7 @@ async fn send(client: &Client, partition: &Partition) -> Found {
         .map(|_| ())
 }
 
-async fn moves(client: &Client) -> Result<Vec<Move>, String> {
+pub(crate) async fn moves(client: &Client) -> Result<Vec<Move>, String> {
     client
         .ask_surely("moves", || |engine| async move { engine.manager().catalog().moves().await })
         .await

@@ -8,6 +8,7 @@ mod blob_requests;
 pub mod blobs;
 pub mod bus;
 mod bus_entities;
+pub mod cache;
 pub mod come_and_go;
 pub mod documents;
 pub mod drains;

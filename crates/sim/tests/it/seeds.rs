@@ -2,6 +2,7 @@
 
 use lazuli_sim::runner::{run_many, run_one};
 use lazuli_sim::scenario::{CANARIES, SCENARIOS};
+use lazuli_sim::workloads::cache::IN_MOTION;
 
 /// Seeds of each scenario, unless `LAZULI_SIM_SEEDS` says how many.
 const SEEDS: u64 = 25;
@@ -41,4 +42,18 @@ fn every_scenario_takes_the_same_way_with_the_same_seed() {
         }
         assert_eq!(ways.len(), 5, "{}: different seeds took the same way", scenario.name);
     }
+}
+
+/// The scenario of the cache would prove little if its partitions moved one after another.
+#[test]
+fn partitions_of_the_cache_move_at_the_same_time() {
+    let scenario = lazuli_sim::scenario::find("cache").unwrap();
+    let together = |seed| {
+        let log = run_one(scenario, seed, true).log;
+        let counts =
+            log.iter().filter_map(|line| line.split_once(IN_MOTION)?.0.split(' ').nth_back(1));
+        counts.filter_map(|it| it.parse::<u64>().ok()).max().unwrap_or_default()
+    };
+    let most = (0..20).map(together).max();
+    assert!(most >= Some(2), "at most {most:?} partitions were in motion");
 }

@@ -10,11 +10,11 @@ use crate::clients::{Client, NOT_QUEUING};
 use crate::command::{Run, TABLE};
 use crate::failure::Failure;
 use crate::session::Replies;
+use crate::tracking::Mode;
 
 pub(super) const RUNS: &[(&str, Run)] = &[
     ("client|getname", getname),
-    ("client|getredir", |call| number(call, -1)),
-    ("client|id", |call| number(call, call.session.client.id as i64)),
+    ("client|id", id),
     ("client|info", info),
     ("client|kill", kill),
     ("client|list", list),
@@ -27,8 +27,8 @@ pub(super) const RUNS: &[(&str, Run)] = &[
     ("client|unpause", unpause),
 ];
 
-fn number(call: &mut Call<'_, '_>, number: i64) -> Result<(), Failure> {
-    call.out.integer(number);
+fn id(call: &mut Call<'_, '_>) -> Result<(), Failure> {
+    call.out.integer(call.session.client.id as i64);
     Ok(())
 }
 
@@ -72,7 +72,7 @@ fn setinfo(call: &mut Call<'_, '_>) -> Result<(), Failure> {
 }
 
 /// The line of a client in CLIENT LIST.
-fn line(client: &Client, now_ms: u64) -> String {
+pub(crate) fn line(client: &Client, now_ms: u64) -> String {
     let texts = client.texts().clone();
     let get = |it: &std::sync::atomic::AtomicUsize| it.load(Ordering::Relaxed);
     let queued = client.queued.load(Ordering::Relaxed);
@@ -91,11 +91,22 @@ fn line(client: &Client, now_ms: u64) -> String {
     if client.no_evict.load(Ordering::Relaxed) {
         flags.push('e');
     }
+    let tracking = client.tracking().clone();
+    let redirect = tracking.as_ref().map_or(-1, |it| it.redirect.map_or(0, |client| client as i64));
+    if let Some(tracking) = &tracking {
+        flags.push('t');
+        if tracking.is_broken {
+            flags.push('R');
+        }
+        if tracking.mode == Mode::Broadcast {
+            flags.push('B');
+        }
+    }
     let command = TABLE.commands.get(get(&client.command)).map_or("NULL", |it| it.name);
     format!(
         "id={} addr={} laddr={} fd=0 name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} \
          multi={multi} qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 \
-         tot-mem=0 events=r cmd={command} user={} redir=-1 resp={} lib-name={} lib-ver={}",
+         tot-mem=0 events=r cmd={command} user={} redir={redirect} resp={} lib-name={} lib-ver={}",
         client.id,
         client.peer,
         client.local,
@@ -122,13 +133,9 @@ fn info(call: &mut Call<'_, '_>) -> Result<(), Failure> {
 
 /// Whether a client is of a kind that CLIENT LIST and CLIENT KILL name.
 fn is_kind(client: &Client, kind: &str) -> Option<bool> {
-    let listens = client.subscriptions.load(Ordering::Relaxed)
-        + client.pattern_subscriptions.load(Ordering::Relaxed)
-        + client.shard_subscriptions.load(Ordering::Relaxed)
-        > 0;
     match kind {
-        "normal" => Some(!listens),
-        "pubsub" => Some(listens),
+        "normal" => Some(!client.listens()),
+        "pubsub" => Some(client.listens()),
         "master" | "replica" | "slave" => Some(false),
         _ => None,
     }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use crate::acl::{Place, Reason};
 use crate::call::{After, Call};
 use crate::clients::NOT_QUEUING;
 use crate::command::Run;
@@ -94,11 +95,15 @@ fn authenticate(
             call.session.user = Some(user);
             Ok(())
         }
-        None if is_old_form && call.server.needs_no_password() => Err(Failure::of(
+        None if is_old_form && call.server.open_user().is_some() => Err(Failure::of(
             "ERR AUTH <password> called without any password configured for the default user. Are \
              you sure your configuration is correct?",
         )),
-        None => Err(Failure::of("WRONGPASS invalid username-password pair or user is disabled.")),
+        None => {
+            let client = &call.session.client;
+            call.server.report(client, &name, Reason::Auth, Place::Client, call.args.at(0));
+            Err(Failure::of("WRONGPASS invalid username-password pair or user is disabled."))
+        }
     }
 }
 
@@ -170,6 +175,7 @@ fn reset(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     session.queue = None;
     session.client.queued.store(NOT_QUEUING, Ordering::Relaxed);
     call.server.unsubscribe_all(session);
+    call.server.track_no_more(&session.client);
     (session.database, session.is_resp3, session.is_monitor) = (0, false, false);
     session.client.database.store(0, Ordering::Relaxed);
     session.client.is_resp3.store(false, Ordering::Relaxed);

@@ -111,7 +111,7 @@ fn clients(call: &Call<'_, '_>) -> Fields {
         named("connected_clients", call.server.clients.count()),
         named("maxclients", call.server.clients_max),
         named("blocked_clients", call.server.waiters.count()),
-        named("tracking_clients", 0),
+        named("tracking_clients", call.server.tracking.count.load(Ordering::Relaxed)),
     ]
 }
 
@@ -173,7 +173,7 @@ fn persistence(call: &Call<'_, '_>) -> Fields {
 fn stats(call: &mut Call<'_, '_>) -> Fields {
     let counts = call.space.totals();
     let (stats, server) = (&call.server.stats, call.server);
-    let traffic = server.metrics.counts();
+    let (traffic, copies) = (server.metrics.counts(), server.keyspace.copy_counts());
     vec![
         named("total_connections_received", stats.connections.load(Ordering::Relaxed)),
         named("total_commands_processed", stats.commands.load(Ordering::Relaxed)),
@@ -188,6 +188,9 @@ fn stats(call: &mut Call<'_, '_>) -> Fields {
         named("pubsub_channels", server.pubsub.count(Kind::Channel)),
         named("pubsub_patterns", server.pubsub.count(Kind::Pattern)),
         named("pubsubshard_channels", server.pubsub.count(Kind::Shard)),
+        named("tracking_total_keys", copies.keys),
+        named("tracking_total_items", copies.items),
+        named("tracking_total_prefixes", server.tracking.prefix_count()),
         named("latest_fork_usec", 0),
         named("migrate_cached_sockets", 0),
         named("total_error_replies", errors(call).len()),

@@ -4,7 +4,7 @@
 mod acl;
 mod bitfields;
 mod bitmaps;
-mod client;
+pub(crate) mod client;
 mod cluster;
 mod command;
 pub(crate) mod connection;
@@ -16,9 +16,11 @@ mod hashes;
 mod hyperloglogs;
 mod info;
 mod keys;
+mod latency;
 mod lcs;
 mod list_positions;
 mod lists;
+mod memory;
 mod pubsub;
 mod scripting;
 mod server;
@@ -31,6 +33,7 @@ mod stream_info;
 mod stream_reads;
 mod streams;
 mod strings;
+mod tracking;
 mod transactions;
 mod waiting_lists;
 mod zset_algebra;
@@ -58,9 +61,11 @@ const ALL: &[&[(&str, Run)]] = &[
     hyperloglogs::RUNS,
     info::RUNS,
     keys::RUNS,
+    latency::RUNS,
     lcs::RUNS,
     list_positions::RUNS,
     lists::RUNS,
+    memory::RUNS,
     pubsub::RUNS,
     scripting::RUNS,
     server::RUNS,
@@ -73,6 +78,7 @@ const ALL: &[&[(&str, Run)]] = &[
     stream_reads::RUNS,
     streams::RUNS,
     strings::RUNS,
+    tracking::RUNS,
     transactions::RUNS,
     waiting_lists::RUNS,
     zset_algebra::RUNS,

@@ -8,7 +8,7 @@ use lazuli_resp::parse_integer;
 use crate::call::{After, Call};
 use crate::command::Run;
 use crate::commands::keys::database;
-use crate::config::Refused;
+use crate::config::{Obeys, Refused};
 use crate::failure::Failure;
 
 pub(super) const RUNS: &[(&str, Run)] = &[
@@ -21,14 +21,7 @@ pub(super) const RUNS: &[(&str, Run)] = &[
     ("flushall", flushall),
     ("flushdb", flushdb),
     ("lastsave", lastsave),
-    ("latency|doctor", latency_doctor),
-    ("latency|history", latency_empty),
-    ("latency|latest", latency_empty),
-    ("latency|reset", latency_reset),
     ("lolwut", lolwut),
-    ("memory|doctor", memory_doctor),
-    ("memory|purge", simply_ok),
-    ("memory|usage", memory_usage),
     ("monitor", monitor),
     ("object|encoding", object_encoding),
     ("object|freq", object_freq),
@@ -44,11 +37,6 @@ pub(super) const RUNS: &[(&str, Run)] = &[
     ("time", time),
     ("wait", wait),
 ];
-
-fn simply_ok(call: &mut Call<'_, '_>) -> Result<(), Failure> {
-    call.out.ok();
-    Ok(())
-}
 
 fn no_replica(_: &mut Call<'_, '_>) -> Result<(), Failure> {
     Err(Failure::of("ERR FAILOVER requires connected replicas."))
@@ -119,10 +107,11 @@ fn config_set(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     if !args.len().is_multiple_of(2) {
         return Err(crate::dispatch::wrong_arity(call.command));
     }
+    let obeys = Obeys { keyspace: &call.server.keyspace, latency: &call.server.latency };
     for at in (2..args.len()).step_by(2) {
         let name = String::from_utf8_lossy(args.at(at)).into_owned();
         let value = String::from_utf8_lossy(args.at(at + 1)).into_owned();
-        let why = match call.server.config.set(&call.server.keyspace, &name, &value) {
+        let why = match call.server.config.set(obeys, &name, &value) {
             Ok(()) => continue,
             Err(Refused::Unknown) => {
                 let text = "ERR Unknown option or number of arguments for CONFIG SET";
@@ -147,6 +136,7 @@ fn config_resetstat(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     }
     stats.errors.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clear();
     stats.connections.store(0, Ordering::Relaxed);
+    call.server.latency.reset_histograms();
     call.out.ok();
     Ok(())
 }
@@ -185,44 +175,6 @@ fn slowlog_len(call: &mut Call<'_, '_>) -> Result<(), Failure> {
 fn slowlog_reset(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     call.server.stats.slow().1.clear();
     call.out.ok();
-    Ok(())
-}
-
-fn latency_empty(call: &mut Call<'_, '_>) -> Result<(), Failure> {
-    call.out.array(0);
-    Ok(())
-}
-
-fn latency_reset(call: &mut Call<'_, '_>) -> Result<(), Failure> {
-    call.out.integer(0);
-    Ok(())
-}
-
-fn latency_doctor(call: &mut Call<'_, '_>) -> Result<(), Failure> {
-    let text = "No latency events are recorded. The slow log (SLOWLOG GET) has slow commands.\n";
-    call.out.verbatim("txt", text);
-    Ok(())
-}
-
-fn memory_doctor(call: &mut Call<'_, '_>) -> Result<(), Failure> {
-    let used = call.server.keyspace.used_bytes();
-    let text = format!("Keys and values take {used} bytes. INFO memory has more figures.\n");
-    call.out.verbatim("txt", &text);
-    Ok(())
-}
-
-fn memory_usage(call: &mut Call<'_, '_>) -> Result<(), Failure> {
-    match call.args.len() {
-        3 => {}
-        5 if call.args.is(3, "samples") => {
-            call.integer(4).ok().filter(|it| *it >= 0).ok_or(Failure::SYNTAX)?;
-        }
-        _ => return Err(Failure::SYNTAX),
-    }
-    match call.space.peek(call.args.at(2)).map(lazuli_keyspace::Entry::bytes) {
-        Some(bytes) => call.out.count(bytes),
-        None => call.out.null(),
-    }
     Ok(())
 }
 

@@ -52,10 +52,12 @@ impl<'a> Query<'a> {
                     at += 1;
                 }
                 b"by" if more >= 1 => {
+                    check_pattern(call, args.at(at + 1), "BY")?;
                     found.by = Some(args.at(at + 1));
                     at += 1;
                 }
                 b"get" if more >= 1 => {
+                    check_pattern(call, args.at(at + 1), "GET")?;
                     found.gets.push(args.at(at + 1));
                     at += 1;
                 }
@@ -155,6 +157,16 @@ fn compare(left: &(Weight, Vec<u8>), right: &(Weight, Vec<u8>)) -> Ordering {
         (Weight::Text(a), Weight::Text(b)) => a.cmp(b),
         _ => Ordering::Equal,
     }
+}
+
+/// Which keys a pattern finds nobody knows beforehand: so it takes the right to read all of them.
+fn check_pattern(call: &Call<'_, '_>, pattern: &[u8], option: &str) -> Result<(), Failure> {
+    let user = call.session.user.as_ref();
+    if pattern.contains(&b'*') && user.is_some_and(|it| !it.rights().reads_all_keys()) {
+        let text = "option of SORT denied due to insufficient ACL permissions.";
+        return Err(Failure::new(format!("ERR {option} {text}")));
+    }
+    Ok(())
 }
 
 fn sort(call: &mut Call<'_, '_>, may_store: bool) -> Result<(), Failure> {

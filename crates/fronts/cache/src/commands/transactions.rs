@@ -2,7 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::call::Call;
+use crate::acl::Place;
+use crate::call::{After, Call};
 use crate::clients::NOT_QUEUING;
 use crate::command::Run;
 use crate::failure::Failure;
@@ -97,7 +98,11 @@ fn exec(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     for (command, args) in &queue.commands {
         let start = call.out.bytes.len();
         let args = args.args();
-        let (result, _) = server.run_in(call.session, command, args, call.out, call.space, false);
+        let allowed = server.check_user(call.session, command, args, Place::Exec);
+        let (result, _) = match allowed {
+            Err(failure) => (Err(failure), After::Nothing),
+            Ok(()) => server.run_in(call.session, command, args, call.out, call.space, false),
+        };
         call.space.database = call.session.database;
         let counts = &server.stats.by_command[command.number];
         counts.calls.fetch_add(1, Ordering::Relaxed);
