@@ -9,6 +9,7 @@ pub mod blobs;
 pub mod bus;
 mod bus_entities;
 pub mod come_and_go;
+pub mod compacted;
 pub mod documents;
 pub mod drains;
 pub mod etag_counter;
