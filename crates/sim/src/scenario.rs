@@ -15,6 +15,7 @@ use crate::workloads::blobs::BlobFiles;
 use crate::workloads::bus::MessageBus;
 use crate::workloads::cache::CacheSlots;
 use crate::workloads::come_and_go::ComeAndGo;
+use crate::workloads::compacted::{CarelessHub, CompactedHub};
 use crate::workloads::documents::{DocumentCrossings, DocumentItems, DocumentPolicies};
 use crate::workloads::drains::Drains;
 use crate::workloads::etag_counter::EtagCounter;
@@ -80,6 +81,11 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!("jobs", "multi-step jobs: all steps, each once", [Jobs]),
     scenario!("reference", "reference data reaches every shard", [Reference]),
     scenario!("logs", "hubs: no gap, repeat or reorder, per partition and per key", [HubLogs]),
+    scenario!(
+        "logs_compacted",
+        "hubs compacted by key: the newest record of each key is there",
+        [CompactedHub]
+    ),
     scenario!("queues", "messages: at least once, never two holders, in order", [MessageQueues]),
     scenario!("bus", "a message bus: at least once, locks, sessions, duplicates", [MessageBus]),
     scenario!("blobs", "contents are whole, files are there and none are left", [BlobFiles]),
@@ -136,6 +142,11 @@ pub const SCENARIOS: &[Scenario] = &[
         "map_changes_logs",
         "the same under producers and readers of a hub that grows",
         [MapChanges, HubLogs]
+    ),
+    scenario!(
+        "map_changes_logs_compacted",
+        "the same under a hub that several processes compact by key",
+        [MapChanges, CompactedHub]
     ),
     scenario!(
         "map_changes_bus",
@@ -275,6 +286,11 @@ pub const CANARIES: &[Scenario] = &[
         "the same under senders and receivers of a bus",
         [MessageBus],
         |settings, _| settings.with_bug(Planted::EarlyAnswers)
+    ),
+    scenario!(
+        "canary_careless_compaction",
+        "a compaction that takes different keys for the same",
+        [CarelessHub]
     ),
     scenario!(
         "canary_no_entries",

@@ -84,7 +84,7 @@ impl Core {
         let blocks = closed.open(durability, lineage, older_catalog).await?;
         let blocks = BlockHome::Folder(Arc::new(blocks));
         let blobs = Blobs::new(engine.clone(), blocks.blocks());
-        let (logs, bus) = (Logs::new(engine.clone(), false), bus(&engine, settings));
+        let (logs, bus) = (logs(&engine, false), bus(&engine, settings));
         let indexes = Indexes::new(engine.clone(), false);
         let sql = sharded_sql(&engine, false);
         Ok(Self { host, engine, blocks, blobs, logs, bus, indexes, sql, _behind: behind })
@@ -105,7 +105,7 @@ impl Core {
         let blocks = BlockHome::Rows(Arc::new(rows));
         let longest_read = settings.longest_request() + CLOCKS_DIFFER_MAX + STALENESS_MAX;
         let blobs = Blobs::new(engine.clone(), blocks.blocks()).shared(longest_read);
-        let (logs, bus) = (Logs::new(engine.clone(), true), bus(&engine, settings));
+        let (logs, bus) = (logs(&engine, true), bus(&engine, settings));
         let indexes = Indexes::new(engine.clone(), true);
         let sql = sharded_sql(&engine, true);
         Ok(Self { host, engine, blocks, blobs, logs, bus, indexes, sql, _behind: behind })
@@ -205,6 +205,10 @@ fn no_catalog(folder: &Folder, what: &str) -> Error {
 fn has_shards(folder: &Folder) -> bool {
     let entries = std::fs::read_dir(folder.shards()).into_iter().flatten().flatten();
     entries.into_iter().any(|entry| EmbeddedStore::exists(entry.path()))
+}
+
+fn logs(engine: &Arc<Engine>, is_shared: bool) -> Logs {
+    Logs::new(engine.clone(), is_shared).reading(lazuli_kafka::reader())
 }
 
 fn bus(engine: &Arc<Engine>, settings: &Settings) -> Bus {

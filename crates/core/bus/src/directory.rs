@@ -1,7 +1,7 @@
 //! The directory of a namespace: its entities and subscriptions, in one shardlet of a container of its own.
 //!
 //! Row keys: `E | name`, `S | topic | 0 | subscription`, both in lower case; `A | …` names those that delete themselves when
-//! unused; `N` has the counters. A change is written here first, with its number, and then to the fragments. Whoever finds
+//! unused; `R | name` is a rule of the whole namespace; `N` has the counters. A change is written here first, with its number, and then to the fragments. Whoever finds
 //! a change that the fragments do not have yet brings it there, so it is finished also after a crash.
 
 use std::sync::Arc;

@@ -23,6 +23,7 @@ mod forward;
 mod fragment;
 pub mod limits;
 mod message;
+mod namespace_rules;
 mod peek;
 mod place;
 mod publish;

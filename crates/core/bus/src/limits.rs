@@ -46,3 +46,9 @@ pub const TEXT_BYTES_MAX: usize = 64 * 1024;
 pub const CORRELATION_CONDITIONS_MAX: usize = 128;
 /// The most statements of an action.
 pub const ACTION_STATEMENTS_MAX: usize = 32;
+/// The most rules of a whole namespace.
+pub const NAMESPACE_RULES_MAX: usize = 100;
+/// The longest name of such a rule, in characters.
+pub const RULE_NAME_CHARS_MAX: usize = 256;
+/// How long the keys of such a rule are, in bytes.
+pub const RULE_KEY_BYTES: std::ops::RangeInclusive<usize> = 16..=256;

@@ -17,8 +17,10 @@ use crate::record::damaged;
 use crate::rows::{DeliveryState, Line, Part, Stored, split_numbered};
 use crate::shared::Shared;
 
-/// The timers that one transaction runs.
+/// The timers that one transaction runs, and the writes after which it runs no more: the locks of a thousand messages may
+/// hang on each, and a transaction that is too large would be too large for ever.
 const RUN_MAX: usize = 64;
+const RUN_WRITES: usize = 2_000;
 /// How long to wait before forwarding is tried again.
 const FORWARD_AGAIN_MS: u64 = 1_000;
 /// The rows of a deleted line that one transaction deletes, and the writes after which it deletes no more.
@@ -146,7 +148,7 @@ pub(crate) async fn run_due(fragment: &mut Fragment, tx: &mut Tx<'_>) -> Result<
     for (nth, (key, item)) in page.items.into_iter().enumerate() {
         let key = ItemKey::from_bytes(key, place.route.len())?;
         let timer = Timer::from_row(key.row())?;
-        if timer.due_ms > now || nth == RUN_MAX {
+        if timer.due_ms > now || nth == RUN_MAX || tx.writes() > RUN_WRITES {
             let state = fragment.state_mut();
             state.timer_ms = state.timer_ms.min(timer.due_ms);
             break;

@@ -55,6 +55,10 @@ impl Expirers {
 /// The pages of expired items that one sweep of a container works off before it waits for its next turn.
 const PAGES_MAX: usize = 32;
 
+/// The writes after which a transaction of the sweep ends: what hangs on one item may be much, and a transaction that is too
+/// large would be too large for ever.
+const SWEEP_WRITES: usize = 10_000;
+
 /// Deletes what has expired by the time the lane comes to it.
 struct Expire {
     expired: Vec<Expiry>,
@@ -67,6 +71,10 @@ impl Transaction for Expire {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<usize> {
         let mut deleted = 0;
         for expiry in &self.expired {
+            if tx.writes() > SWEEP_WRITES {
+                // The rest is found again by the next sweep.
+                break;
+            }
             let expirer = self.expirers.get(&expiry.key.space());
             if expirer.is_none() && Space::TENDED.contains(&expiry.key.space()) {
                 continue;

@@ -10,6 +10,7 @@ use lazuli_engine::{Container, Error, ItemKey, KeyPart, Result, Space};
 use crate::LogReason;
 use crate::limits::{
     CAPTURE_BYTES_MAX, GROUPS_MAX, NAME_BYTES_MAX, PARTITIONS_MAX, RETENTION_DEFAULT,
+    TOMBSTONES_DEFAULT,
 };
 use crate::rows::damaged;
 
@@ -24,6 +25,9 @@ pub(crate) const GROWING: &str = "growing";
 const RETENTION_MS: &str = "retention-ms";
 const RETENTION_BYTES: &str = "retention-bytes";
 const COMPACT: &str = "compact";
+const TOMBSTONES_MS: &str = "tombstones-ms";
+const LAG_MS: &str = "compaction-lag-ms";
+const DIRTY: &str = "dirty-permille";
 const GROUP: &str = "group/";
 const CAPTURE: &str = "capture";
 
@@ -35,12 +39,77 @@ pub struct HubSettings {
     pub retention: Option<Duration>,
     /// How many bytes of records a partition keeps; none means all.
     pub retention_bytes: Option<u64>,
-    /// Whether only the last record of each key has to stay.
-    pub compact: bool,
+    pub cleanup: Cleanup,
+    /// How compaction goes, where there is any.
+    pub compaction: Compaction,
     /// Consumer groups besides the default one, for readers over AMQP.
     pub groups: BTreeSet<String>,
     /// Where records are captured as files.
     pub capture: Option<Capture>,
+}
+
+/// What may go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cleanup {
+    /// What is older than the retention, or beyond its size.
+    #[default]
+    Delete,
+    /// All records of a key but its newest.
+    Compact,
+    /// Both of it.
+    CompactAndDelete,
+}
+
+impl Cleanup {
+    pub fn compacts(self) -> bool {
+        self != Self::Delete
+    }
+
+    pub fn deletes(self) -> bool {
+        self != Self::Compact
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Delete => "delete",
+            Self::Compact => "compact",
+            Self::CompactAndDelete => "compact,delete",
+        }
+    }
+
+    /// The policies of a list with commas, in any order.
+    pub fn of_name(name: &str) -> Option<Self> {
+        let (mut compacts, mut deletes) = (false, false);
+        for word in name.split(',').map(str::trim) {
+            match word {
+                "compact" => compacts = true,
+                "delete" => deletes = true,
+                _ => return None,
+            }
+        }
+        Some(match (compacts, deletes) {
+            (true, true) => Self::CompactAndDelete,
+            (true, false) => Self::Compact,
+            (false, _) => Self::Delete,
+        })
+    }
+}
+
+/// How a log is compacted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compaction {
+    /// How long a record stays that says that its key is gone, from when the older records of the key went.
+    pub tombstones: Duration,
+    /// How long every record stays.
+    pub lag: Duration,
+    /// Which part of a log is new before it is compacted again, in thousandths of its bytes.
+    pub dirty_permille: u32,
+}
+
+impl Default for Compaction {
+    fn default() -> Self {
+        Self { tombstones: TOMBSTONES_DEFAULT, lag: Duration::ZERO, dirty_permille: 500 }
+    }
 }
 
 /// Where the records of a hub are written to as files.
@@ -60,7 +129,8 @@ impl HubSettings {
             partitions,
             retention: Some(RETENTION_DEFAULT),
             retention_bytes: None,
-            compact: false,
+            cleanup: Cleanup::Delete,
+            compaction: Compaction::default(),
             groups: BTreeSet::new(),
             capture: None,
         }
@@ -73,6 +143,9 @@ impl HubSettings {
         }
         if self.retention.is_some_and(|retention| retention.is_zero()) {
             return bad("records stay for longer than no time".to_owned());
+        }
+        if self.compaction.dirty_permille > 1_000 {
+            return bad("no more than all of a log is new".to_owned());
         }
         if let Some(capture) = &self.capture {
             let is_sized = (1..=CAPTURE_BYTES_MAX).contains(&capture.bytes);
@@ -97,7 +170,11 @@ impl HubSettings {
         };
         set(RETENTION_MS, self.retention.map(|retention| retention.as_millis().to_string()));
         set(RETENTION_BYTES, self.retention_bytes.map(|bytes| bytes.to_string()));
-        set(COMPACT, self.compact.then(|| "true".to_owned()));
+        set(COMPACT, self.cleanup.compacts().then(|| self.cleanup.name().to_owned()));
+        let Compaction { tombstones, lag, dirty_permille } = self.compaction;
+        set(TOMBSTONES_MS, Some(tombstones.as_millis().to_string()));
+        set(LAG_MS, Some(lag.as_millis().to_string()));
+        set(DIRTY, Some(dirty_permille.to_string()));
         let capture = self.capture.as_ref();
         let capture = capture.map(|it| format!("{} {} {}", it.seconds, it.bytes, it.container));
         set(CAPTURE, capture);
@@ -132,6 +209,7 @@ impl Hub {
         let number = |name: &str| -> Result<Option<u64>> {
             attributes.get(name).map(|text| text.parse().map_err(|_| bad())).transpose()
         };
+        let millis = |name: &str| Ok::<_, Error>(number(name)?.map(Duration::from_millis));
         let small = |number: u64| u32::try_from(number).map_err(|_| bad());
         let partitions = small(number(PARTITIONS)?.ok_or_else(bad)?)?;
         let groups = attributes.keys().filter_map(|name| name.strip_prefix(GROUP));
@@ -144,9 +222,17 @@ impl Hub {
         });
         let settings = HubSettings {
             partitions,
-            retention: number(RETENTION_MS)?.map(Duration::from_millis),
+            retention: millis(RETENTION_MS)?,
             retention_bytes: number(RETENTION_BYTES)?,
-            compact: attributes.contains_key(COMPACT),
+            cleanup: match attributes.get(COMPACT) {
+                Some(name) => Cleanup::of_name(name).ok_or_else(bad)?,
+                None => Cleanup::Delete,
+            },
+            compaction: Compaction {
+                tombstones: millis(TOMBSTONES_MS)?.unwrap_or(TOMBSTONES_DEFAULT),
+                lag: millis(LAG_MS)?.unwrap_or_default(),
+                dirty_permille: number(DIRTY)?.map_or(Ok(500), small)?,
+            },
             groups: groups.map(str::to_owned).collect(),
             capture: capture.transpose()?,
         };
@@ -221,6 +307,11 @@ impl LogPlace {
         ItemKey::new(self.container, Space::LOG_BATCHES, &self.route, &first.to_be_bytes())
     }
 
+    /// How far the log is compacted.
+    pub(crate) fn cleaned(&self) -> ItemKey {
+        ItemKey::new(self.container, Space::LOG_STATES, &self.route, &[1])
+    }
+
     pub(crate) fn producer(&self, id: i64) -> ItemKey {
         ItemKey::new(self.container, Space::LOG_PRODUCERS, &self.route, &id.to_be_bytes())
     }
@@ -257,6 +348,15 @@ pub fn check_group_name(name: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cleanups_are_lists_with_commas() {
+        for cleanup in [Cleanup::Delete, Cleanup::Compact, Cleanup::CompactAndDelete] {
+            assert_eq!(Cleanup::of_name(cleanup.name()), Some(cleanup));
+        }
+        assert_eq!(Cleanup::of_name("delete, compact"), Some(Cleanup::CompactAndDelete));
+        assert_eq!((Cleanup::of_name(""), Cleanup::of_name("keep")), (None, None));
+    }
 
     #[test]
     fn names_are_those_that_both_protocols_allow() {

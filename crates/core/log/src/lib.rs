@@ -8,6 +8,7 @@
 
 mod append;
 mod claims;
+mod compaction;
 mod directory;
 mod growth;
 mod hash;
@@ -27,8 +28,9 @@ use lazuli_engine::Engine;
 
 pub use append::Appended;
 pub use claims::{CLAIM_LIFE, CLAIM_RENEWAL, Claim, Claimed};
+pub use compaction::{KeyedRecord, ReadRecords};
 pub use hash::{key_hash, partition_of_key};
-pub use hub::{Capture, Hub, HubSettings, check_group_name, check_hub_name};
+pub use hub::{Capture, Cleanup, Compaction, Hub, HubSettings, check_group_name, check_hub_name};
 pub use offsets::{CommittedOffset, GroupOffset};
 pub use read::{Page, ReadLimit, Start};
 pub use rows::{Batch, Form, LogState, NewBatch, Producer};
@@ -54,6 +56,8 @@ lazuli_engine::reasons! {
         OutOfSequence = "out-of-sequence",
         /// The batch came before, and too long ago to say where it went.
         DuplicateSequence = "duplicate-sequence",
+        /// An offset behind the end of the log.
+        OffsetOutOfRange = "offset-out-of-range",
         /// Another process coordinates the group.
         NotCoordinator = "not-coordinator",
     }
@@ -70,6 +74,8 @@ pub struct Logs {
     growing: Arc<tokio::sync::Mutex<()>>,
     /// How often a waiting reader looks by itself, if other processes share the stores.
     poll: Option<Duration>,
+    /// What knows the keys of records; without it nothing is compacted.
+    records: Option<Arc<dyn ReadRecords>>,
 }
 
 impl Logs {
@@ -77,7 +83,12 @@ impl Logs {
     pub fn new(engine: Arc<Engine>, is_shared: bool) -> Self {
         let poll = is_shared.then_some(limits::SHARED_POLL);
         let (known, growing) = (Arc::default(), Arc::default());
-        Self { engine, wakes: Arc::default(), known, growing, poll }
+        Self { engine, wakes: Arc::default(), known, growing, poll, records: None }
+    }
+
+    /// The same logs, with what knows the keys of records.
+    pub fn reading(self, records: Arc<dyn ReadRecords>) -> Self {
+        Self { records: Some(records), ..self }
     }
 
     pub fn engine(&self) -> &Arc<Engine> {

@@ -38,3 +38,19 @@ pub const SHARED_POLL: Duration = Duration::from_millis(200);
 pub const LAYOUT_TRIES_MAX: u32 = 60;
 /// The wait before such a retry.
 pub const LAYOUT_PAUSE: Duration = Duration::from_millis(25);
+/// How long a record stays that says that its key is gone, if nothing else is said.
+pub const TOMBSTONES_DEFAULT: Duration = Duration::from_secs(24 * 3600);
+/// How often compaction looks at every log.
+pub const COMPACTION_INTERVAL: Duration = Duration::from_secs(10);
+/// The keys that one pass over a log remembers, in bytes with what it costs to remember them; the pass ends behind the batch
+/// that fills them, and the next one goes on there.
+pub const COMPACTION_KEYS_BYTES: usize = 32 * 1024 * 1024;
+/// What remembering a key costs besides its bytes.
+pub const COMPACTION_KEY_COST: usize = 64;
+/// The batches, and bytes of them, that compaction reads or writes at a time. One batch may be longer.
+pub const COMPACTION_BATCHES: usize = 64;
+pub const COMPACTION_BYTES: usize = 1024 * 1024;
+/// The times at which a log was compacted that are remembered, so that tombstones stay as long after them as they have to.
+pub const HORIZONS_MAX: usize = 32;
+/// Into how many parts the life of tombstones is cut: a tombstone may stay so much longer than it has to.
+pub const HORIZON_STEPS: u64 = 16;

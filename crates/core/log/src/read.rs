@@ -35,7 +35,7 @@ pub enum Start {
 }
 
 impl LogPlace {
-    async fn state_in(&self, view: &View) -> Result<LogState> {
+    pub(crate) async fn state_in(&self, view: &View) -> Result<LogState> {
         let found = view.get(&self.state()).await?;
         Ok(found.map(|item| LogState::decode(item.payload)).transpose()?.unwrap_or_default())
     }
@@ -57,8 +57,20 @@ impl LogPlace {
         page.items.into_iter().map(batch).collect()
     }
 
-    /// The batch that holds an offset that is there.
-    async fn batch_at(&self, view: &View, offset: u64) -> Result<Option<Batch>> {
+    /// The batch that holds an offset, or the next one behind it that begins in front of `end`.
+    async fn batch_from(&self, view: &View, offset: u64, end: u64) -> Result<Option<Batch>> {
+        let holding = self.batch_at(view, offset).await?.filter(|batch| batch.end() > offset);
+        if holding.is_some() {
+            return Ok(holding);
+        }
+        let range = KeyRange::new(self.bound(offset), Some(self.bound(end)));
+        let one = PageLimit::items(1);
+        let found = self.batches(view, &range, Direction::Forward, one).await?;
+        Ok(found.into_iter().next())
+    }
+
+    /// The last batch that begins at an offset or in front of it.
+    pub(crate) async fn batch_at(&self, view: &View, offset: u64) -> Result<Option<Batch>> {
         let range = KeyRange::new(self.bound(0), Some(self.bound(offset.saturating_add(1))));
         let one = PageLimit::items(1);
         let found = self.batches(view, &range, Direction::Backward, one).await?;
@@ -152,19 +164,22 @@ async fn seek(
     if state.is_empty() || state.last_ms < time_ms {
         return Ok((state.next, None));
     }
-    // Always: every batch before `low` is too early, and the one that begins at `high` is late enough or the end.
-    let (mut low, mut high, mut found_ms) = (state.first, state.next, None);
+    let mut found = (state.next, None);
+    // Always: every batch before `low` is too early, and those from `high` on begin with the one that was found.
+    let (mut low, mut high) = (state.first, state.next);
     while low < high {
-        let Some(batch) = place.batch_at(view, low + (high - low) / 2).await? else { break };
+        let middle = low + (high - low) / 2;
+        let Some(batch) = place.batch_from(view, middle, high).await? else {
+            // What was here is gone: nothing lies between the middle and the end.
+            high = middle;
+            continue;
+        };
         if batch.enqueued_ms >= time_ms {
-            high = batch.first.max(low);
-            found_ms = Some(batch.enqueued_ms);
-            if batch.first <= low {
-                break;
-            }
+            found = (batch.first.max(state.first), Some(batch.enqueued_ms));
+            high = middle.min(batch.first);
         } else {
             low = batch.end();
         }
     }
-    Ok((high, found_ms))
+    Ok(found)
 }

@@ -75,6 +75,8 @@ pub struct Batch {
     /// How many offsets it takes.
     pub records: u32,
     pub enqueued_ms: u64,
+    /// Whether records of it are gone, so that the index says which are left.
+    is_sparse: bool,
     index: Bytes,
     pub body: Bytes,
 }
@@ -87,12 +89,13 @@ impl Batch {
 
     /// The messages of a batch in the form [`Form::Amqp`], with their offsets. Slices, not copies.
     pub fn messages(&self) -> impl Iterator<Item = (u64, Bytes)> {
-        let ends = self.index.chunks_exact(4);
-        let ends = ends.map(|end| u32::from_be_bytes([end[0], end[1], end[2], end[3]]) as usize);
-        let starts = std::iter::once(0).chain(ends.clone());
+        let mut start = 0;
         // The ends were checked when the row was decoded.
-        let slices = starts.zip(ends).map(|(start, end)| self.body.slice(start..end));
-        (self.first..).zip(slices)
+        index(&self.index, self.is_sparse).map(move |(delta, end)| {
+            let message = self.body.slice(start..end);
+            start = end;
+            (self.first + delta, message)
+        })
     }
 
     pub(crate) fn decode(first: u64, mut row: Bytes) -> Result<Self> {
@@ -100,27 +103,40 @@ impl Batch {
         if row.len() < BATCH_HEAD_BYTES || row.get_u8() != FORMAT {
             return Err(damaged());
         }
-        let form = match row.get_u8() {
-            1 => Form::Kafka,
-            2 => Form::Amqp,
+        let (form, is_sparse) = match row.get_u8() {
+            1 => (Form::Kafka, false),
+            2 => (Form::Amqp, false),
+            3 => (Form::Amqp, true),
             _ => return Err(damaged()),
         };
         let (records, enqueued_ms) = (row.get_u32(), row.get_u64());
         let ends = usize::try_from(row.get_u32()).map_err(|_| damaged())?;
-        let expected = if form == Form::Amqp { records as usize } else { 0 };
-        let length = ends.checked_mul(4).filter(|length| *length <= row.len());
-        let index = row.split_to(length.filter(|_| ends == expected).ok_or_else(damaged)?);
-        let batch = Self { first, form, records, enqueued_ms, index, body: row };
-        let mut last = 0;
-        for end in batch.index.chunks_exact(4) {
-            let end = u32::from_be_bytes([end[0], end[1], end[2], end[3]]) as usize;
-            if end < last || end > batch.body.len() {
+        let most = if form == Form::Amqp { records as usize } else { 0 };
+        let fits = ends == most || (is_sparse && ends < most);
+        let length = ends.checked_mul(entry_bytes(is_sparse)).filter(|it| *it <= row.len());
+        let index_row = row.split_to(length.filter(|_| fits).ok_or_else(damaged)?);
+        let (mut last, mut least) = (0, 0);
+        for (delta, end) in index(&index_row, is_sparse) {
+            if end < last || end > row.len() || delta < least || delta >= u64::from(records) {
                 return Err(damaged());
             }
-            last = end;
+            (last, least) = (end, delta + 1);
         }
-        Ok(batch)
+        Ok(Self { first, form, records, enqueued_ms, is_sparse, index: index_row, body: row })
     }
+}
+
+fn entry_bytes(is_sparse: bool) -> usize {
+    if is_sparse { 8 } else { 4 }
+}
+
+/// Of each message: how far it is from the first offset of its batch, and where it ends.
+fn index(row: &[u8], is_sparse: bool) -> impl Iterator<Item = (u64, usize)> {
+    let number = |bytes: &[u8]| u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    row.chunks_exact(entry_bytes(is_sparse)).enumerate().map(move |(at, entry)| match is_sparse {
+        true => (u64::from(number(entry)), number(&entry[4..]) as usize),
+        false => (at as u64, number(entry) as usize),
+    })
 }
 
 /// A batch to append.
@@ -129,6 +145,8 @@ pub struct NewBatch {
     pub(crate) form: Form,
     pub(crate) records: u32,
     pub(crate) ends: Vec<u32>,
+    /// Which of its offsets its messages have, if not all of them.
+    pub(crate) deltas: Vec<u32>,
     pub(crate) body: Vec<Bytes>,
     pub(crate) producer: Option<Producer>,
 }
@@ -145,7 +163,8 @@ pub struct Producer {
 impl NewBatch {
     /// A record batch of Kafka's, whose checksum the front has checked.
     pub fn kafka(body: Bytes, records: u32, producer: Option<Producer>) -> Self {
-        Self { form: Form::Kafka, records, ends: Vec::new(), body: vec![body], producer }
+        let (ends, deltas) = (Vec::new(), Vec::new());
+        Self { form: Form::Kafka, records, ends, deltas, body: vec![body], producer }
     }
 
     /// Messages of AMQP.
@@ -157,12 +176,20 @@ impl NewBatch {
         });
         let ends = ends.collect();
         let records = u32::try_from(messages.len()).unwrap_or(u32::MAX);
-        Self { form: Form::Amqp, records, ends, body: messages, producer }
+        let deltas = Vec::new();
+        Self { form: Form::Amqp, records, ends, deltas, body: messages, producer }
+    }
+
+    /// Messages of AMQP that are left of a batch: so far from its first offset each, and as many offsets in all.
+    pub(crate) fn sparse(messages: Vec<(u32, Bytes)>, records: u32) -> Self {
+        let (deltas, messages): (Vec<u32>, Vec<Bytes>) = messages.into_iter().unzip();
+        let dense = Self::amqp(messages, None);
+        Self { records, deltas, ..dense }
     }
 
     pub(crate) fn bytes(&self) -> usize {
         let body: usize = self.body.iter().map(Bytes::len).sum();
-        BATCH_HEAD_BYTES + 4 * self.ends.len() + body
+        BATCH_HEAD_BYTES + 4 * (self.ends.len() + self.deltas.len()) + body
     }
 
     pub(crate) fn check(&self) -> Result<()> {
@@ -186,12 +213,16 @@ impl NewBatch {
         row.put_u8(FORMAT);
         row.put_u8(match self.form {
             Form::Kafka => 1,
-            Form::Amqp => 2,
+            Form::Amqp if self.deltas.is_empty() => 2,
+            Form::Amqp => 3,
         });
         row.put_u32(self.records);
         row.put_u64(enqueued_ms);
         row.put_u32(u32::try_from(self.ends.len()).unwrap_or(u32::MAX));
-        for end in &self.ends {
+        for (at, end) in self.ends.iter().enumerate() {
+            if let Some(delta) = self.deltas.get(at) {
+                row.put_u32(*delta);
+            }
             row.put_u32(*end);
         }
         let start = row.len();
@@ -286,6 +317,24 @@ mod tests {
         assert_eq!(found, expected);
         for length in 0..row.len() - 8 {
             assert!(Batch::decode(40, row.slice(..length)).is_err(), "{length}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_of_a_batch_keeps_its_offsets() {
+        let left = vec![(1, Bytes::from("one")), (4, Bytes::new()), (5, Bytes::from("five"))];
+        let row = NewBatch::sparse(left.clone(), 8).encode(40, 7);
+        let batch = Batch::decode(40, row.clone()).unwrap();
+        assert_eq!(batch.end(), 48);
+        let found: Vec<_> = batch.messages().collect();
+        let expected: Vec<_> =
+            left.into_iter().map(|(delta, it)| (40 + u64::from(delta), it)).collect();
+        assert_eq!(found, expected);
+        // An offset that is not behind the one before it, and one behind the end.
+        for (at, value) in [(BATCH_HEAD_BYTES + 11, 1), (BATCH_HEAD_BYTES + 19, 8)] {
+            let mut bytes = row.to_vec();
+            bytes[at] = value;
+            assert!(Batch::decode(40, bytes.into()).is_err(), "{at}");
         }
     }
 

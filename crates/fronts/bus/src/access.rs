@@ -98,6 +98,14 @@ pub(crate) fn allowed(claims: &[Claim], path: &str, right: Right) -> Result<Stri
     })
 }
 
+/// Until when the tokens allow something, if any of them ever did.
+pub(crate) fn allowed_until_ms(claims: &[Claim], path: &str, right: Right) -> Option<u64> {
+    let has =
+        |claim: &&Claim| claim.rights.contains(&right) || claim.rights.contains(&Right::Manage);
+    let covering = claims.iter().filter(|claim| claim.covers(path)).filter(has);
+    covering.map(|claim| claim.expires_ms).max()
+}
+
 /// A token on its way in, and over which connection it came.
 pub(crate) struct Shown<'a> {
     pub(crate) token: &'a str,
@@ -121,7 +129,10 @@ pub(crate) async fn check(front: &Front, shown: &Shown<'_>) -> Result<Claim> {
         let rights = vec![Right::Manage, Right::Send, Right::Listen];
         return Ok(Claim { namespace, path, rights, expires_ms });
     }
-    by_entity(front, &token, &path, expires_ms).await.ok_or_else(invalid)
+    match by_entity(front, &token, &path, expires_ms).await {
+        Some(claim) => Ok(claim),
+        None => by_namespace(front, &token, path, expires_ms).await.ok_or_else(invalid),
+    }
 }
 
 /// The path that a resource names, with everything below it.
@@ -186,19 +197,41 @@ async fn by_entity(front: &Front, token: &Token, path: &str, expires_ms: u64) ->
         let Ok(entity) = front.bus.entity(&namespace, name).await else { continue };
         let rules = &entity.description.authorization_rules;
         let is_it = |rule: &&AuthorizationRule| {
-            let keys = Keys {
-                first: Key::from_text(&rule.primary_key),
-                second: Some(Key::from_text(&rule.secondary_key)),
-            };
-            rule.name == token.rule && token.is_signed_by(&keys)
+            rule.name == token.rule && token.is_signed_by(&keys_of(rule))
         };
         let Some(rule) = rules.iter().find(is_it) else { continue };
-        let named = |right: &Right| rule.rights.iter().any(|name| name == right.name());
-        let rights = [Right::Send, Right::Listen, Right::Manage].into_iter().filter(named);
-        let (path, rights) = (path.to_owned(), rights.collect());
+        let (path, rights) = (path.to_owned(), rights_of(rule));
         return Some(Claim { namespace, path, rights, expires_ms });
     }
     None
+}
+
+/// A token that is signed by a rule of a whole namespace.
+async fn by_namespace(
+    front: &Front,
+    token: &Token,
+    path: String,
+    expires_ms: u64,
+) -> Option<Claim> {
+    for namespace in front.accounts.names() {
+        let Ok(Some(rule)) = front.bus.namespace_rule(&namespace, &token.rule).await else {
+            continue;
+        };
+        if token.is_signed_by(&keys_of(&rule)) {
+            return Some(Claim { namespace, path, rights: rights_of(&rule), expires_ms });
+        }
+    }
+    None
+}
+
+fn keys_of(rule: &AuthorizationRule) -> Keys {
+    let second = Some(Key::from_text(&rule.secondary_key));
+    Keys { first: Key::from_text(&rule.primary_key), second }
+}
+
+fn rights_of(rule: &AuthorizationRule) -> Vec<Right> {
+    let named = |right: &Right| rule.rights.iter().any(|name| name == right.name());
+    [Right::Send, Right::Listen, Right::Manage].into_iter().filter(named).collect()
 }
 
 /// The claim of a client that shows the name of a rule and its key when it connects.

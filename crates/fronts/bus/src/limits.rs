@@ -45,3 +45,9 @@ pub(crate) const SESSION_WAIT_MAX: Duration = Duration::from_secs(30 * 60);
 pub(crate) const GREETING_TIMEOUT: Duration = Duration::from_secs(20);
 /// The most bytes of the head of a request for a WebSocket.
 pub(crate) const UPGRADE_BYTES_MAX: usize = 16 * 1024;
+/// The longest that the records of a compressed batch may be when they are to be read here.
+pub(crate) const DECOMPRESSED_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// How many readers decompress batches at a time.
+pub(crate) const DECOMPRESSED_AT_ONCE: usize = 4;
+/// How long a link waits at most before it looks again whether its token is good.
+pub(crate) const EXPIRY_LOOK: Duration = Duration::from_secs(24 * 3600);

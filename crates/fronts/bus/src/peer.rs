@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use lazuli_amqp::{Attaching, Error, Map, Receiving};
 use lazuli_bus_shape::{Endpoint, SessionLock};
@@ -10,7 +11,7 @@ use crate::access::{self, Claim, Right};
 use crate::address::Target;
 use crate::error::{Fault, Result, from_core};
 use crate::eventhubs::{self, HubAddress};
-use crate::limits::{CLAIMS_MAX, REQUEST_BYTES_MAX, REQUEST_CREDIT};
+use crate::limits::{CLAIMS_MAX, EXPIRY_LOOK, REQUEST_BYTES_MAX, REQUEST_CREDIT};
 use crate::replies::Replies;
 use crate::transaction::Transactions;
 use crate::{Front, address, cbs, management, receiver, sender, transaction};
@@ -60,6 +61,25 @@ impl Peer {
     pub(crate) fn may(&self, path: &str, right: Right) -> Result<String> {
         let claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
         access::allowed(&claims, path, right)
+    }
+
+    /// Waits until no token of the connection allows something any more that one allowed, as the service ends links then. A
+    /// client that shows a new token in time never gets to know.
+    pub(crate) async fn expired(&self, path: &str, right: Right) -> Fault {
+        loop {
+            let until_ms = {
+                let claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+                access::allowed_until_ms(&claims, path, right)
+            };
+            let now = crate::now_ms();
+            match until_ms {
+                Some(until_ms) if until_ms > now => {
+                    let left = Duration::from_millis(until_ms - now).min(EXPIRY_LOOK);
+                    tokio::time::sleep(left).await;
+                }
+                _ => return Fault::unauthorized("ExpiredToken: The token is expired."),
+            }
+        }
     }
 
     /// Finds an entity for somebody with a right to it.

@@ -165,6 +165,7 @@ async fn carry(
     said: &UnboundedSender<Said>,
 ) -> Result<()> {
     let mut session = link.session();
+    let mut expired = std::pin::pin!(link.peer.expired(&link.path, Right::Listen));
     loop {
         let credit = outgoing.credit() as usize;
         if credit > 0 {
@@ -186,6 +187,7 @@ async fn carry(
         let lost = session_end(link);
         tokio::select! {
             biased;
+            fault = &mut expired => return Err(fault),
             event = outgoing.next() => match event {
                 None => return Ok(()),
                 Some(Event::Flow) => {}

@@ -34,7 +34,7 @@ pub(crate) async fn serve(peer: Arc<Peer>, attaching: Attaching, path: String) {
         capabilities: Vec::new(),
     };
     let Some(link) = attaching.receive(receiving) else { return };
-    take(&peer, link, &endpoint, destination.is_some()).await;
+    take(&peer, link, &endpoint, &path, destination.is_some()).await;
 }
 
 async fn find(peer: &Peer, path: &str, destination: Option<&str>) -> Result<Endpoint> {
@@ -45,9 +45,18 @@ async fn find(peer: &Peer, path: &str, destination: Option<&str>) -> Result<Endp
     }
 }
 
-async fn take(peer: &Peer, mut link: Incoming, endpoint: &Endpoint, via: bool) {
+async fn take(peer: &Peer, mut link: Incoming, endpoint: &Endpoint, path: &str, via: bool) {
     let mut deliveries = Vec::new();
-    while link.next_many(&mut deliveries, SEND_AT_ONCE_MAX).await > 0 {
+    let mut expired = std::pin::pin!(peer.expired(path, Right::Send));
+    loop {
+        let count = tokio::select! {
+            biased;
+            fault = &mut expired => return link.detach(fault.into()),
+            count = link.next_many(&mut deliveries, SEND_AT_ONCE_MAX) => count,
+        };
+        if count == 0 {
+            return;
+        }
         let mut waiting = Vec::new();
         let mut bytes = 0;
         for delivery in deliveries.drain(..) {

@@ -1,7 +1,7 @@
 //! What a client says of a message that it holds, and the answer to it.
 
 use bytes::Bytes;
-use lazuli_amqp::{DeliveryState, Modified, Said};
+use lazuli_amqp::{DeliveryState, Map, Modified, Said};
 use lazuli_bus_shape::{DEAD_LETTER_DESCRIPTION, DEAD_LETTER_REASON, LockToken, Outcome};
 
 use crate::error::{Fault, Result};
@@ -33,14 +33,14 @@ pub(crate) struct Meant {
 }
 
 pub(crate) fn read(said: &Said) -> Result<Meant> {
-    let state = said.state.clone().unwrap_or(DeliveryState::Accepted);
-    let (state, transaction) = match state {
+    let accepted = DeliveryState::Accepted;
+    let (state, transaction) = match said.state.as_deref().unwrap_or(&accepted) {
         DeliveryState::Transactional { transaction, outcome } => {
-            (outcome.map_or(DeliveryState::Accepted, |outcome| *outcome), Some(transaction))
+            (outcome.as_deref().unwrap_or(&accepted), Some(transaction.clone()))
         }
         other => (other, None),
     };
-    let (outcome, answer) = outcome(&state)?;
+    let (outcome, answer) = outcome(state)?;
     let answer = match &transaction {
         Some(transaction) => DeliveryState::Transactional {
             transaction: transaction.clone(),
@@ -55,13 +55,16 @@ fn outcome(state: &DeliveryState) -> Result<(Outcome, DeliveryState)> {
     Ok(match state {
         DeliveryState::Accepted => (Outcome::Complete, state.clone()),
         DeliveryState::Released => (Outcome::Release, state.clone()),
-        DeliveryState::Modified(Modified { undeliverable_here, message_annotations, .. }) => {
+        DeliveryState::Modified(modified) => {
+            let Modified { undeliverable_here, message_annotations, .. } = modified;
             let changes = overrides(message_annotations);
             let outcome = match undeliverable_here {
                 Some(true) => Outcome::Defer { changes },
                 _ => Outcome::Abandon { changes },
             };
-            (outcome, state.clone())
+            // Without the properties, which the client knows and which may be long.
+            let answer = Modified { message_annotations: Map::default(), ..modified.clone() };
+            (outcome, DeliveryState::Modified(answer))
         }
         DeliveryState::Rejected(error) => {
             let mut info = error.as_ref().map(|error| error.info.clone()).unwrap_or_default();
@@ -88,7 +91,7 @@ fn outcome(state: &DeliveryState) -> Result<(Outcome, DeliveryState)> {
 
 #[cfg(test)]
 mod tests {
-    use lazuli_amqp::{Error, Map};
+    use lazuli_amqp::Error;
 
     use super::*;
 
@@ -104,7 +107,7 @@ mod tests {
 
     fn said(state: DeliveryState) -> Meant {
         let tag = Bytes::new();
-        read(&Said { id: 0, tag, state: Some(state), settled: false }).unwrap()
+        read(&Said { id: 0, tag, state: Some(std::sync::Arc::new(state)), settled: false }).unwrap()
     }
 
     #[test]

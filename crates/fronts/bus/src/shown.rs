@@ -59,7 +59,7 @@ pub fn message(message: &Message) -> Shown {
 
 /// The events of a batch from an offset on. Fails with a sentence where they cannot be read.
 pub fn events(batch: &Batch, from: u64) -> Result<Vec<ShownEvent>, String> {
-    let written = event::write(batch, from, None).map_err(|fault| fault.description)?;
+    let written = event::write(batch, from, usize::MAX, None).map_err(|fault| fault.description)?;
     let show = |one: event::Outbound| {
         let head = Sections::split(&one.head).unwrap_or_default();
         let annotations = head.message_annotations().unwrap_or_default();

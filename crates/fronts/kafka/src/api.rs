@@ -59,12 +59,15 @@ operations! {
     ApiVersions = 18, 0..=3;
     CreateTopics = 19, 0..=4;
     DeleteTopics = 20, 0..=3;
+    DeleteRecords = 21, 0..=1;
     InitProducerId = 22, 0..=1;
     OffsetForLeaderEpoch = 23, 2..=3;
     DescribeConfigs = 32, 0..=2;
+    AlterConfigs = 33, 0..=1;
     SaslAuthenticate = 36, 0..=1;
     CreatePartitions = 37, 0..=1;
     DeleteGroups = 42, 0..=1;
+    IncrementalAlterConfigs = 44, 0..=0;
 }
 
 impl Operation {

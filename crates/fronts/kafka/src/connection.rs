@@ -140,6 +140,11 @@ async fn dispatch(
         Operation::DescribeConfigs => {
             front.describe_configs(session, asked, request, response).await?
         }
+        Operation::AlterConfigs => front.alter_configs(session, request, response).await?,
+        Operation::IncrementalAlterConfigs => {
+            front.alter_some_configs(session, request, response).await?
+        }
+        Operation::DeleteRecords => front.delete_records(session, request, response).await?,
         Operation::InitProducerId => front.init_producer(session, request, response)?,
         Operation::OffsetCommit => front.offset_commit(session, asked, request, response).await?,
         Operation::OffsetFetch => front.offset_fetch(session, asked, request, response).await?,

@@ -46,6 +46,7 @@ codes! {
     INVALID_CONFIG = 40 "INVALID_CONFIG",
     INVALID_REQUEST = 42 "INVALID_REQUEST",
     UNSUPPORTED_FOR_MESSAGE_FORMAT = 43 "UNSUPPORTED_FOR_MESSAGE_FORMAT",
+    POLICY_VIOLATION = 44 "POLICY_VIOLATION",
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45 "OUT_OF_ORDER_SEQUENCE_NUMBER",
     DUPLICATE_SEQUENCE_NUMBER = 46 "DUPLICATE_SEQUENCE_NUMBER",
     INVALID_PRODUCER_EPOCH = 47 "INVALID_PRODUCER_EPOCH",
@@ -85,6 +86,7 @@ pub(crate) fn code_of(error: &Error) -> Code {
             LogReason::ProducerFenced => Code::INVALID_PRODUCER_EPOCH,
             LogReason::OutOfSequence => Code::OUT_OF_ORDER_SEQUENCE_NUMBER,
             LogReason::DuplicateSequence => Code::DUPLICATE_SEQUENCE_NUMBER,
+            LogReason::OffsetOutOfRange => Code::OFFSET_OUT_OF_RANGE,
             LogReason::NotCoordinator => Code::NOT_COORDINATOR,
         };
     }

@@ -5,6 +5,7 @@
 //! consumers are kept in memory by `groups`, their offsets by the shape; `claims` says which of several processes coordinates one. `operations.toml` lists every operation of the
 //! protocol and whether it is done, `docs/hubs.md` what differs.
 
+mod alter;
 mod api;
 mod auth;
 mod claims;
@@ -15,6 +16,7 @@ mod coordinator;
 mod error;
 mod fetch;
 mod groups;
+mod keyed;
 mod limits;
 mod offsets;
 mod produce;
@@ -26,8 +28,10 @@ use std::sync::Arc;
 use lazuli_azure::auth::Accounts;
 use lazuli_log::Logs;
 use lazuli_net::{BoxFuture, Budget, Connection, Metrics, Protocol};
+use tokio::sync::Semaphore;
 
 pub use auth::Published;
+pub use keyed::reader;
 
 use auth::Gate;
 use claims::Claims;
@@ -59,6 +63,8 @@ pub(crate) struct Front {
     budget: Arc<Budget>,
     metrics: Arc<Metrics>,
     settings: Settings,
+    /// Who reads compressed records takes one.
+    decompressing: Semaphore,
 }
 
 /// The front as a protocol on a listener.
@@ -67,7 +73,8 @@ pub fn front(parts: Parts) -> Arc<dyn Protocol> {
     let gate = Gate { accounts, published };
     let claims = Claims::new(logs.engine().env().random.next_u64());
     let groups = Groups::default();
-    Arc::new(Front { logs, gate, groups, claims, budget, metrics, settings })
+    let decompressing = Semaphore::new(limits::DECOMPRESSED_AT_ONCE);
+    Arc::new(Front { logs, gate, groups, claims, budget, metrics, settings, decompressing })
 }
 
 impl Protocol for Front {

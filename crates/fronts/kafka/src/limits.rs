@@ -8,6 +8,12 @@ pub(crate) const REQUEST_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub(crate) const STRANGER_BYTES_MAX: usize = 16 * 1024;
 /// The longest batch of records that is taken, as `message.max.bytes` says.
 pub(crate) const BATCH_BYTES_MAX: usize = 1024 * 1024 + 64 * 1024;
+/// The longest that the records of a compressed batch may be when they are to be read here.
+pub(crate) const DECOMPRESSED_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// How many batches are decompressed at a time.
+pub(crate) const DECOMPRESSED_AT_ONCE: usize = 4;
+/// The longest record that compaction writes anew; batches with a longer one stay as they are.
+pub(crate) const COMPACTED_RECORD_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// The most that one fetch answers, whatever the client asks for, but for its first batch.
 pub(crate) const FETCH_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The most batches of one partition in one answer.

@@ -8,7 +8,7 @@ use lazuli_log::{Appended, NewBatch, Producer};
 use crate::Front;
 use crate::connection::{Asked, Session};
 use crate::error::{Code, Hangup, code_of};
-use crate::limits::{BATCH_BYTES_MAX, PARTITIONS_MAX, TOPICS_MAX};
+use crate::limits::{BATCH_BYTES_MAX, DECOMPRESSED_BYTES_MAX, PARTITIONS_MAX, TOPICS_MAX};
 
 /// The records for one partition.
 struct Part {
@@ -104,12 +104,23 @@ impl Front {
         let batch = NewBatch::kafka(records.clone(), head.records, producer);
         let append = async {
             let hub = self.logs.hub(namespace, topic).await?;
-            self.logs.append(&hub, partition, batch).await
+            if hub.settings.cleanup.compacts() && !self.has_keys(records).await {
+                return Ok(Err(Code::INVALID_RECORD));
+            }
+            self.logs.append(&hub, partition, batch).await.map(Ok)
         };
-        append.await.map_err(|error| {
+        append.await.unwrap_or_else(|error| {
             tracing::debug!(topic, partition, %error, "an append was refused");
-            code_of(&error)
+            Err(code_of(&error))
         })
+    }
+
+    /// Whether every record of a batch has a key, as topics want it that are compacted.
+    async fn has_keys(&self, batch: &Bytes) -> bool {
+        // Not many at a time: what was compressed may be long.
+        let Ok(_turn) = self.decompressing.acquire().await else { return false };
+        let records = lazuli_kafka_wire::batch::read(batch, DECOMPRESSED_BYTES_MAX);
+        records.is_ok_and(|records| records.iter().all(|record| record.key.is_some()))
     }
 
     pub(crate) fn init_producer(

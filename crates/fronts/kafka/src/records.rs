@@ -13,19 +13,19 @@ pub(crate) fn as_record_batch(batch: &Batch) -> Bytes {
     let time = batch.enqueued_ms as i64;
     let records: Vec<Record> = batch
         .messages()
-        .map(|(_, message)| {
+        .map(|(offset, message)| {
+            // Both lie in one batch, which takes less than 2^32 offsets.
+            let delta = u32::try_from(offset - batch.first).unwrap_or(u32::MAX);
             // Every message was read when it was published. One that cannot be read now is passed on as it is.
-            record(&message, time).unwrap_or_else(|_| Record {
-                time,
-                value: Some(message),
-                ..Record::default()
-            })
+            let as_it_is = |_| Record { time, value: Some(message.clone()), ..Record::default() };
+            Record { delta, ..record(&message, time).unwrap_or_else(as_it_is) }
         })
         .collect();
-    build(batch.first, &records)
+    build(batch.first, batch.records, &records)
 }
 
-fn record(message: &Bytes, time: i64) -> Result<Record, DecodeError> {
+/// An event as a record. One without content is one without value, which says that its key is gone.
+pub(crate) fn record(message: &Bytes, time: i64) -> Result<Record, DecodeError> {
     let sections = Sections::split(message)?;
     let annotations = sections.message_annotations()?;
     let key = annotations.text(PARTITION_KEY).map(|key| Bytes::copy_from_slice(key.as_bytes()));
@@ -42,7 +42,8 @@ fn record(message: &Bytes, time: i64) -> Result<Record, DecodeError> {
         Body::Sequences(_) => Some(sections.body_bytes().clone()),
     };
     let headers = headers(&sections.application_properties()?);
-    Ok(Record { time, key, value, headers })
+    let value = value.filter(|value| !value.is_empty());
+    Ok(Record { delta: 0, time, key, value, headers })
 }
 
 fn headers(properties: &Map) -> Vec<(String, Option<Bytes>)> {

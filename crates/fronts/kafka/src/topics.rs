@@ -18,7 +18,8 @@ pub(crate) const BROKER: i32 = 0;
 const PARTITIONS_DEFAULT: u32 = 4;
 /// What a client asks for that wants to know which operations are allowed, and is not told.
 const OPERATIONS_UNKNOWN: i32 = i32::MIN;
-const TOPIC: i8 = 2;
+/// The kind of resource that a topic is.
+pub(crate) const TOPIC: i8 = 2;
 
 impl Front {
     pub(crate) async fn metadata(

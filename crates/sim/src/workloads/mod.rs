@@ -10,6 +10,7 @@ pub mod bus;
 mod bus_entities;
 pub mod cache;
 pub mod come_and_go;
+pub mod compacted;
 pub mod documents;
 pub mod drains;
 pub mod etag_counter;

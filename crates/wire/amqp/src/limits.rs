@@ -17,6 +17,8 @@ pub const SASL_FRAME_BYTES_MAX: usize = 512 * 8;
 pub const READ_BYTES: usize = 64 * 1024;
 /// What every delivery counts for beside its bytes, where memory is counted.
 pub const DELIVERY_BYTES: usize = 512;
+/// The most bytes of the tag of a delivery, by the specification, and of the name of a transaction, which is ours.
+pub const TAG_BYTES_MAX: usize = 32;
 /// The most bytes of the name of a link and of a container.
 pub const NAME_BYTES_MAX: usize = 4096;
 

@@ -1,4 +1,4 @@
-//! Record batches of version 2: what their heads say, and the records of one that is not compressed.
+//! Record batches of version 2: what their heads say, and their records.
 //!
 //! Head, 61 bytes: `offset (8) | length (4) | leader epoch (4) | version (1) | CRC-32C (4) | attributes (2) | last offset
 //! delta (4) | first time (8) | last time (8) | producer id (8) | producer epoch (2) | first number (4) | records (4)`. The
@@ -7,6 +7,7 @@
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::Malformed;
+use crate::compress::decompress;
 
 /// Bytes in front of the first record.
 pub const HEAD_BYTES: usize = 61;
@@ -41,6 +42,8 @@ pub struct Head {
     pub producer_epoch: i16,
     pub first_sequence: i32,
     pub records: u32,
+    /// How many offsets it takes: more than it has records where some of them are gone.
+    pub span: u32,
 }
 
 /// Why a batch is refused.
@@ -55,8 +58,17 @@ pub enum Fault {
 }
 
 impl Head {
-    /// The head of exactly one batch, whose checksum is right.
+    /// The head of exactly one batch of a producer, whose checksum is right.
     pub fn check(batch: &Bytes) -> Result<Self, Fault> {
+        // Producers number without gaps. Whoever lies about it would make readers lose their place.
+        Self::read(batch).and_then(|head| match head.span == head.records {
+            true => Ok(head),
+            false => Err(Fault::Corrupt),
+        })
+    }
+
+    /// The head of exactly one batch, of which records may be gone, and whose checksum is right.
+    pub fn read(batch: &Bytes) -> Result<Self, Fault> {
         if batch.len() < 17 {
             return Err(Fault::Corrupt);
         }
@@ -94,13 +106,11 @@ impl Head {
             _ => return Err(Fault::Corrupt),
         };
         let records = u32::try_from(count).map_err(|_| Fault::Corrupt)?;
-        // Producers number without gaps. Whoever lies about it would make readers lose their place.
-        if records == 0 || last_delta != count - 1 {
+        let span = u32::try_from(i64::from(last_delta) + 1).map_err(|_| Fault::Corrupt)?;
+        if records == 0 || span < records {
             return Err(Fault::Corrupt);
         }
         let is_transactional = attributes & IS_TRANSACTIONAL != 0;
-        let times = (first_time, last_time);
-        let (first_time, last_time) = times;
         Ok(Self {
             codec,
             is_transactional,
@@ -110,6 +120,7 @@ impl Head {
             producer_epoch,
             first_sequence,
             records,
+            span,
         })
     }
 }
@@ -117,16 +128,25 @@ impl Head {
 /// One record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
+    /// How far its offset is from that of the batch.
+    pub delta: u32,
     pub time: i64,
     pub key: Option<Bytes>,
     pub value: Option<Bytes>,
     pub headers: Vec<(String, Option<Bytes>)>,
 }
 
+/// The records of a whole batch. What is longer than `most` once it is decompressed is malformed too.
+pub fn read(batch: &Bytes, most: usize) -> Result<Vec<Record>, Malformed> {
+    let head = Head::read(batch).map_err(|_| Malformed)?;
+    records(&head, decompress(head.codec, &batch.slice(HEAD_BYTES..), most)?)
+}
+
 /// The records of a batch, given what stands behind its head once it is decompressed. Slices, not copies.
 pub fn records(head: &Head, mut rest: Bytes) -> Result<Vec<Record>, Malformed> {
     let mut records = Vec::new();
-    for _ in 0..head.records {
+    let mut least = 0;
+    for position in 0..head.records {
         let length = length(varint(&mut rest)?)?;
         if length > rest.len() {
             return Err(Malformed);
@@ -134,7 +154,16 @@ pub fn records(head: &Head, mut rest: Bytes) -> Result<Vec<Record>, Malformed> {
         let mut one = rest.split_to(length);
         one.try_get_i8().map_err(|_| Malformed)?;
         let time = head.first_time.wrapping_add(varint(&mut one)?);
-        varint(&mut one)?;
+        let delta = varint(&mut one)?;
+        // What producers write here counts for nothing: their records have no gaps.
+        let delta = match head.span == head.records {
+            true => position,
+            false => u32::try_from(delta).map_err(|_| Malformed)?,
+        };
+        if delta < least || delta >= head.span {
+            return Err(Malformed);
+        }
+        least = delta + 1;
         let (key, value) = (nullable(&mut one)?, nullable(&mut one)?);
         let count = length_of(&mut one)?;
         if count > one.len() || count > HEADERS_MAX {
@@ -146,13 +175,13 @@ pub fn records(head: &Head, mut rest: Bytes) -> Result<Vec<Record>, Malformed> {
             let name = std::str::from_utf8(&name).map_err(|_| Malformed)?.to_owned();
             headers.push((name, nullable(&mut one)?));
         }
-        records.push(Record { time, key, value, headers });
+        records.push(Record { delta, time, key, value, headers });
     }
     if rest.is_empty() { Ok(records) } else { Err(Malformed) }
 }
 
-/// A batch of these records, not compressed, at this offset.
-pub fn build(first: u64, records: &[Record]) -> Bytes {
+/// A batch of these records, not compressed, that takes so many offsets from this one on.
+pub fn build(first: u64, span: u32, records: &[Record]) -> Bytes {
     let first_time = records.first().map_or(0, |record| record.time);
     let last_time = records.iter().map(|record| record.time).max().unwrap_or(first_time);
     let count = records.len() as i32;
@@ -163,7 +192,7 @@ pub fn build(first: u64, records: &[Record]) -> Bytes {
     batch.put_i8(VERSION);
     batch.put_u32(0);
     batch.put_i16(0);
-    batch.put_i32(count - 1);
+    batch.put_i32(span.wrapping_sub(1) as i32);
     batch.put_i64(first_time);
     batch.put_i64(last_time);
     batch.put_i64(-1);
@@ -171,10 +200,10 @@ pub fn build(first: u64, records: &[Record]) -> Bytes {
     batch.put_i32(-1);
     batch.put_i32(count);
     let mut one = BytesMut::new();
-    for (delta, record) in records.iter().enumerate() {
+    for record in records {
         one.put_i8(0);
         put_varint(&mut one, record.time.wrapping_sub(first_time));
-        put_varint(&mut one, delta as i64);
+        put_varint(&mut one, i64::from(record.delta));
         put_nullable(&mut one, record.key.as_ref());
         put_nullable(&mut one, record.value.as_ref());
         put_varint(&mut one, record.headers.len() as i64);
@@ -254,14 +283,26 @@ mod tests {
         let header = ("name".to_owned(), Some(Bytes::from_static(b"value")));
         let value = Some(Bytes::from_static(b"hello"));
         vec![
-            Record { time: 1_000, key: None, value: value.clone(), headers: vec![header] },
-            Record { time: 900, key: value, value: None, headers: vec![("n".into(), None)] },
+            Record {
+                delta: 0,
+                time: 1_000,
+                key: None,
+                value: value.clone(),
+                headers: vec![header],
+            },
+            Record {
+                delta: 1,
+                time: 900,
+                key: value,
+                value: None,
+                headers: vec![("n".into(), None)],
+            },
         ]
     }
 
     #[test]
     fn records_survive_their_batch() {
-        let batch = build(7, &some());
+        let batch = build(7, 2, &some());
         let head = Head::check(&batch).unwrap();
         assert_eq!((head.records, head.codec, head.producer_id), (2, Codec::None, -1));
         assert_eq!((head.first_time, head.last_time), (1_000, 1_000));
@@ -269,8 +310,21 @@ mod tests {
     }
 
     #[test]
+    fn records_that_are_left_keep_their_places() {
+        let mut left = some();
+        (left[0].delta, left[1].delta) = (1, 5);
+        let batch = build(7, 8, &left);
+        assert_eq!(read(&batch, usize::MAX), Ok(left.clone()));
+        assert_eq!(Head::check(&batch), Err(Fault::Corrupt));
+        for deltas in [(1, 8), (5, 5), (5, 1)] {
+            (left[0].delta, left[1].delta) = deltas;
+            assert_eq!(read(&build(7, 8, &left), usize::MAX), Err(Malformed), "{deltas:?}");
+        }
+    }
+
+    #[test]
     fn every_changed_byte_behind_the_checksum_is_noticed_and_offsets_may_change() {
-        let whole = build(7, &some());
+        let whole = build(7, 2, &some());
         for at in 0..whole.len() {
             let mut bytes = whole.to_vec();
             bytes[at] ^= 1;

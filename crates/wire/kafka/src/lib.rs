@@ -4,10 +4,12 @@
 //! could be made to reserve more than there is. Here every count is compared with the bytes that have come.
 
 pub mod batch;
+mod compress;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod reader;
 mod writer;
 
+pub use compress::decompress;
 pub use reader::{Malformed, Reader};
 pub use writer::Writer;

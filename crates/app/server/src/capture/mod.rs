@@ -109,6 +109,7 @@ impl Place<'_> {
             if page.batches.is_empty() {
                 break;
             }
+            next = next.max(page.state.first);
             for batch in &page.batches {
                 let read = shown::events(batch, next);
                 let read = read.map_err(|why| Failure::new("unreadable-events", why))?;

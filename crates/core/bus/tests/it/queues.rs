@@ -372,3 +372,37 @@ async fn random_operations_agree_with_a_plain_model() {
         }
     }
 }
+
+/// All of it in one transaction would be more than one takes, and would be so for ever.
+#[tokio::test]
+async fn locks_of_very_many_messages_that_end_together_block_nothing() {
+    const MESSAGES: usize = 10_000;
+    for is_swept in [false, true] {
+        let world = World::new().await;
+        let queue = world.queue("q", |it| it.max_delivery_count = 1).await;
+        let body = "x".repeat(4_000);
+        for _ in 0..MESSAGES / 1_000 {
+            let messages = vec![NewMessage::new(body.clone()); 1_000];
+            world.bus.send(&queue, messages).await.unwrap();
+        }
+        let mut held = 0;
+        while held < MESSAGES {
+            held += world.receive(&queue, 1_000).await.len();
+        }
+        world.pass(10 * 60 * SECOND);
+        let buried = async || world.bus.counts(&queue).await.unwrap().dead_letter as usize;
+        if is_swept {
+            world.sweep().await;
+        } else {
+            let mut before = buried().await;
+            while before < MESSAGES {
+                assert!(world.receive(&queue, 1).await.is_empty());
+                let now = buried().await;
+                assert!(now > before);
+                before = now;
+            }
+        }
+        assert_eq!(buried().await, MESSAGES);
+        assert_eq!(world.bus.counts(&queue).await.unwrap().active, 0);
+    }
+}

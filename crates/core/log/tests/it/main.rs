@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic in a test is the failure report")]
 #![allow(clippy::disallowed_methods, reason = "these tests run on the real runtime")]
 
+mod compaction;
 mod growth;
 mod logs;
 mod offsets;
@@ -22,7 +23,7 @@ pub(crate) const SPACE: &str = "namespace";
 
 /// Stands still unless it is turned.
 pub(crate) struct HandClock {
-    now_ms: AtomicU64,
+    pub(crate) now_ms: AtomicU64,
     real: Arc<dyn Clock>,
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lazuli_http::xml::{self, Element};
 use lazuli_http::{Response, StatusCode};
-use lazuli_log::{Hub, HubSettings, LogReason};
+use lazuli_log::{Cleanup, Hub, HubSettings, LogReason};
 
 use super::entry::{Entry, Feed, moment};
 use super::{Context, Page, Result, content};
@@ -15,6 +15,14 @@ use crate::eventhubs::from_log;
 
 const ARRAYS: &str = "http://schemas.microsoft.com/2003/10/Serialization/Arrays";
 const DAY: Duration = Duration::from_secs(24 * 3600);
+const HOUR: Duration = Duration::from_secs(3600);
+const MINUTE: Duration = Duration::from_secs(60);
+/// What the service calls the ways of cleaning up.
+const CLEANUPS: [(Cleanup, &str); 3] = [
+    (Cleanup::Delete, "Delete"),
+    (Cleanup::Compact, "Compact"),
+    (Cleanup::CompactAndDelete, "DeleteOrCompact"),
+];
 /// The partitions of a hub whose description names no number, as the service has it.
 const PARTITIONS_DEFAULT: u32 = 16;
 /// The group that every hub has.
@@ -34,7 +42,54 @@ fn read(element: &Element, before: HubSettings) -> Result<HubSettings> {
         // The service's own default is written as nothing.
         Some(_) | None => {}
     }
+    if let Some(retention) = element.child("RetentionDescription") {
+        read_retention(retention, &mut settings)?;
+    }
     Ok(settings)
+}
+
+/// Reads what the service calls the retention: also how events are compacted.
+fn read_retention(element: &Element, settings: &mut HubSettings) -> Result<()> {
+    let bad = |name: &str, text: &str| {
+        Fault::argument(format!("The value '{text}' of {name} is invalid."))
+    };
+    if let Some(text) = element.child_text("CleanupPolicy") {
+        let found = CLEANUPS.iter().find(|(_, name)| name.eq_ignore_ascii_case(text));
+        settings.cleanup = found.ok_or_else(|| bad("CleanupPolicy", text))?.0;
+    }
+    match element.child_text("RetentionTimeInHours") {
+        None => {}
+        // For ever.
+        Some("-1") => settings.retention = None,
+        Some(text) => {
+            let hours = text.parse::<u32>().ok().filter(|hours| *hours > 0);
+            let hours = hours.ok_or_else(|| bad("RetentionTimeInHours", text))?;
+            settings.retention = Some(HOUR * hours);
+        }
+    }
+    if let Some(hours) = number(element, "TombstoneRetentionTimeInHours")? {
+        settings.compaction.tombstones = HOUR * hours;
+    }
+    if let Some(minutes) = number(element, "MinCompactionLagTimeInMinutes")? {
+        settings.compaction.lag = MINUTE * minutes;
+    }
+    Ok(())
+}
+
+fn describe_retention(out: &mut String, settings: &HubSettings) {
+    let hours = |time: Duration| time.as_secs().div_ceil(HOUR.as_secs()).to_string();
+    let name = CLEANUPS.iter().find(|(cleanup, _)| *cleanup == settings.cleanup);
+    let kept = settings.retention.map_or("-1".to_owned(), hours);
+    let lag = settings.compaction.lag.as_secs().div_ceil(MINUTE.as_secs());
+    xml::open(out, "RetentionDescription");
+    xml::write(out, "CleanupPolicy", name.map_or("", |(_, name)| name));
+    xml::write(out, "RetentionTimeInHours", &kept);
+    if settings.cleanup.compacts() {
+        let tombstones = hours(settings.compaction.tombstones);
+        xml::write(out, "TombstoneRetentionTimeInHours", &tombstones);
+        xml::write(out, "MinCompactionLagTimeInMinutes", &lag.to_string());
+    }
+    xml::close(out, "RetentionDescription");
 }
 
 fn describe(hub: &Hub) -> String {
@@ -57,6 +112,7 @@ fn describe(hub: &Hub) -> String {
         xml::write(&mut out, "a:string", &id.to_string());
     }
     out.push_str("</PartitionIds>");
+    describe_retention(&mut out, &hub.settings);
     out
 }
 
@@ -135,7 +191,12 @@ impl Context<'_> {
         }
         let before = self.need_hub(name).await?;
         let after = read(&element, before.settings.clone())?;
-        let changed = logs.change_hub(namespace, name, |it| it.retention = after.retention).await;
+        let change = |it: &mut HubSettings| {
+            it.retention = after.retention;
+            it.cleanup = after.cleanup;
+            it.compaction = after.compaction;
+        };
+        let changed = logs.change_hub(namespace, name, change).await;
         changed.map_err(from_log)?;
         let hub = logs.set_partitions(namespace, name, after.partitions).await.map_err(from_log)?;
         Ok(Some(self.hub_entry(&hub).response(StatusCode::OK)))

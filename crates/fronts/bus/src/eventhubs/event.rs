@@ -2,10 +2,11 @@
 
 use bytes::Bytes;
 use lazuli_amqp::{Body, Map, Sections, Value, Writer};
-use lazuli_kafka_wire::batch::{Codec, HEAD_BYTES, Head, Record, records};
+use lazuli_kafka_wire::batch::{self, Record};
 use lazuli_log::{Batch, Form, LogState};
 
 use crate::error::{Fault, Result};
+use crate::limits::DECOMPRESSED_BYTES_MAX;
 use crate::message::BATCH_FORMAT;
 
 pub(crate) const PARTITION_KEY: &str = "x-opt-partition-key";
@@ -58,12 +59,18 @@ pub(crate) struct Outbound {
     pub(crate) body: Bytes,
 }
 
-/// The events of a batch from an offset on.
-pub(crate) fn write(batch: &Batch, from: u64, metrics: Option<&LogState>) -> Result<Vec<Outbound>> {
+/// The events of a batch from an offset on, at most so many.
+pub(crate) fn write(
+    batch: &Batch,
+    from: u64,
+    most: usize,
+    metrics: Option<&LogState>,
+) -> Result<Vec<Outbound>> {
     let mut events = Vec::new();
     match batch.form {
         Form::Amqp => {
-            for (offset, message) in batch.messages().filter(|(offset, _)| *offset >= from) {
+            let wanted = batch.messages().filter(|(offset, _)| *offset >= from);
+            for (offset, message) in wanted.take(most) {
                 let sections = Sections::split(&message)?;
                 let mut annotations = sections.message_annotations()?;
                 OWN.iter().for_each(|name| annotations.remove(name));
@@ -78,10 +85,13 @@ pub(crate) fn write(batch: &Batch, from: u64, metrics: Option<&LogState>) -> Res
             }
         }
         Form::Kafka => {
-            for (offset, record) in (batch.first..).zip(read_records(&batch.body)?) {
-                if offset < from {
-                    continue;
-                }
+            let records = batch::read(&batch.body, DECOMPRESSED_BYTES_MAX).map_err(|_| {
+                let text = "A batch of the hub cannot be read, or is too long once decompressed.";
+                Fault::new(500, lazuli_amqp::condition::INTERNAL_ERROR, text)
+            })?;
+            let offset = |record: &Record| batch.first + u64::from(record.delta);
+            let wanted = records.into_iter().map(|record| (offset(&record), record));
+            for (offset, record) in wanted.filter(|(offset, _)| *offset >= from).take(most) {
                 let mut annotations = Map::default();
                 let key = record.key.as_ref().and_then(|key| std::str::from_utf8(key).ok());
                 if let Some(key) = key {
@@ -111,19 +121,6 @@ fn head(batch: &Batch, offset: u64, annotations: Map, metrics: Option<&LogState>
         writer = writer.delivery_annotations(&delivery);
     }
     writer.message_annotations(&annotations).finish()
-}
-
-/// The records of a batch that came over Kafka.
-fn read_records(body: &Bytes) -> Result<Vec<Record>> {
-    let bad = |text: &str| Fault::new(500, lazuli_amqp::condition::INTERNAL_ERROR, text);
-    let head = Head::check(body).map_err(|_| bad("A batch of the hub cannot be read."))?;
-    if head.codec != Codec::None {
-        return Err(Fault::not_implemented(
-            "The partition has events that a client of Kafka has compressed: read them over Kafka, \
-             or publish without compression.",
-        ));
-    }
-    records(&head, body.slice(HEAD_BYTES..)).map_err(|_| bad("A record of the hub cannot be read."))
 }
 
 /// The bare message of a record: headers are application properties, the value is the body.

@@ -19,8 +19,10 @@ use lazuli_log::{Hub, LogReason, Logs};
 
 use crate::access::Right;
 use crate::error::{Fault, Result, from_core};
+use crate::limits::DECOMPRESSED_AT_ONCE;
 use crate::peer::Peer;
 use readers::Readers;
+use tokio::sync::Semaphore;
 
 /// The largest event or batch of events, as the service has it.
 pub(crate) const EVENT_BYTES_MAX: u64 = 1024 * 1024;
@@ -29,13 +31,16 @@ pub(crate) const EVENT_BYTES_MAX: u64 = 1024 * 1024;
 pub(crate) struct EventHubs {
     pub(crate) logs: Logs,
     readers: Readers,
+    /// Who reads records that may be compressed takes one.
+    decompressing: Semaphore,
     /// Events without a key go to one partition after another.
     turn: AtomicU32,
 }
 
 impl EventHubs {
     pub(crate) fn new(logs: Logs) -> Self {
-        Self { logs, readers: Readers::default(), turn: AtomicU32::new(0) }
+        let decompressing = Semaphore::new(DECOMPRESSED_AT_ONCE);
+        Self { logs, readers: Readers::default(), decompressing, turn: AtomicU32::new(0) }
     }
 
     fn next_turn(&self) -> u32 {
@@ -122,7 +127,9 @@ pub(crate) fn from_log(error: lazuli_engine::Error) -> Fault {
     let said = || error.message().to_owned();
     match error.reason::<LogReason>() {
         Some(LogReason::HubNotFound) => Fault::new(404, lazuli_amqp::condition::NOT_FOUND, said()),
-        Some(LogReason::NoSuchPartition) => Fault::new(400, OUT_OF_RANGE, said()),
+        Some(LogReason::NoSuchPartition | LogReason::OffsetOutOfRange) => {
+            Fault::new(400, OUT_OF_RANGE, said())
+        }
         Some(LogReason::HubExists) => {
             Fault::new(409, "com.microsoft:entity-already-exists", said())
         }

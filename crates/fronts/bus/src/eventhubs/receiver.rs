@@ -34,6 +34,8 @@ struct Link {
     peer: Arc<Peer>,
     hub: Arc<Hub>,
     partition: u32,
+    /// What it was attached to.
+    path: String,
     next: u64,
     has_metrics: bool,
     reader: Reader,
@@ -91,7 +93,8 @@ async fn open(peer: &Arc<Peer>, attaching: &Attaching, address: &HubAddress) -> 
     let has_metrics = attach.desired_capabilities.iter().any(|one| one.0 == RUNTIME_METRIC);
     let reader = peer.front.hubs.readers.enter(hub.id(), partition, group, epoch)?;
     let ownership = Ownership::take(logs, &namespace, group, &hub, partition, epoch).await?;
-    Ok(Link { peer: peer.clone(), hub, partition, next, has_metrics, reader, ownership })
+    let (peer, path) = (peer.clone(), address.path.clone());
+    Ok(Link { peer, hub, partition, path, next, has_metrics, reader, ownership })
 }
 
 /// Sends events as the reader takes them, until it leaves or another one takes the partition.
@@ -99,17 +102,19 @@ async fn carry(link: &mut Link, mut outgoing: Outgoing) {
     let mut waiter = link.peer.front.hubs.logs.waiter();
     waiter.watch(link.hub.id(), link.partition);
     let others = link.ownership.is_some();
+    let (peer, path) = (link.peer.clone(), link.path.clone());
+    let mut expired = std::pin::pin!(peer.expired(&path, Right::Listen));
     loop {
         if let Some(ownership) = &mut link.ownership
             && ownership.is_lost().await
         {
             return outgoing.detach(stolen(TAKEN).into());
         }
-        let mut sent = 0;
+        let (mut sent, mut has_more) = (0, false);
         let mut pause = link.peer.front.hubs.logs.poll().unwrap_or(LOOK_MAX);
         if outgoing.credit() > 0 {
             match send(link, &mut outgoing).await {
-                Ok(count) => sent = count,
+                Ok(Sent { count, came_further }) => (sent, has_more) = (count, came_further),
                 // The partition is on its way to another shard, or the like: readers wait for it.
                 Err(fault) if fault.status == 503 => pause = AWAY,
                 Err(fault) => {
@@ -118,16 +123,17 @@ async fn carry(link: &mut Link, mut outgoing: Outgoing) {
                 }
             }
         }
-        if sent == 0 && outgoing.drain() {
+        if sent == 0 && !has_more && outgoing.drain() {
             outgoing.drained();
         }
-        if sent > 0 && outgoing.credit() > 0 {
+        if has_more && outgoing.credit() > 0 {
             // There may be more; what the client says meanwhile is heard below without waiting.
             pause = Duration::ZERO;
         }
         let has_credit = outgoing.credit() > 0;
         tokio::select! {
             biased;
+            fault = &mut expired => return outgoing.detach(fault.into()),
             () = link.reader.stolen() => {
                 return outgoing.detach(stolen(TAKEN).into());
             }
@@ -143,27 +149,47 @@ async fn carry(link: &mut Link, mut outgoing: Outgoing) {
     }
 }
 
-/// Sends what there is and the reader takes. Answers how many events that were.
-async fn send(link: &mut Link, outgoing: &mut Outgoing) -> Result<usize> {
+/// What one look at the log led to.
+struct Sent {
+    count: usize,
+    /// Whether the reader stands further on: over gaps without sending it anything.
+    came_further: bool,
+}
+
+/// Sends what there is and the reader takes.
+async fn send(link: &mut Link, outgoing: &mut Outgoing) -> Result<Sent> {
     let began = std::time::Instant::now();
     let limit = ReadLimit { bytes: LOOK_BYTES, batches: LOOK_BATCHES };
     let logs = &link.peer.front.hubs.logs;
     let page = logs.read(&link.hub, link.partition, link.next, limit).await.map_err(from_log)?;
     let metrics = link.has_metrics.then_some(&page.state);
-    let mut count = 0;
+    let (mut count, before) = (0, link.next);
+    link.next = link.next.max(page.state.first.min(page.state.next));
     for batch in &page.batches {
-        for event in event::write(batch, link.next, metrics)? {
+        let credit = outgoing.credit() as usize;
+        if credit == 0 {
+            break;
+        }
+        let turn = link.peer.front.hubs.decompressing.acquire().await;
+        let events = event::write(batch, link.next, credit, metrics)?;
+        drop(turn);
+        let is_all = events.len() < credit;
+        for event in events {
             if outgoing.credit() == 0 {
-                return Ok(count);
+                return Ok(Sent { count, came_further: link.next > before });
             }
             let tag = Bytes::copy_from_slice(&event.offset.to_be_bytes());
             outgoing.send(tag, event.head, event.body, true);
             link.next = event.offset + 1;
             count += 1;
         }
+        if is_all {
+            // Compaction leaves batches that end without a record.
+            link.next = link.next.max(batch.end());
+        }
     }
     if count > 0 {
         link.peer.front.metrics.observe("ReadEvents", Outcome::Ok, began.elapsed());
     }
-    Ok(count)
+    Ok(Sent { count, came_further: link.next > before })
 }

@@ -120,13 +120,19 @@ impl Gathered {
 async fn take(peer: &Arc<Peer>, mut link: Incoming, publisher: Publisher) {
     let publisher = Arc::new(publisher);
     let mut deliveries = Vec::new();
-    while link.next_many(&mut deliveries, SEND_AT_ONCE_MAX).await > 0 {
+    let mut expired = std::pin::pin!(peer.expired(&publisher.path, Right::Send));
+    loop {
+        let count = tokio::select! {
+            biased;
+            fault = &mut expired => return link.detach(fault.into()),
+            count = link.next_many(&mut deliveries, SEND_AT_ONCE_MAX) => count,
+        };
+        if count == 0 {
+            return;
+        }
         let mut gathered: Vec<Gathered> = Vec::new();
-        // Tokens expire while a link is open.
-        let may = peer.may(&publisher.path, Right::Send);
         for delivery in deliveries.drain(..) {
-            let sorted = may.clone().and_then(|_| sort(&publisher, &delivery));
-            match sorted {
+            match sort(&publisher, &delivery) {
                 Ok((way, producer, messages)) => {
                     let bytes = delivery.payload.len();
                     let mut places = gathered.iter_mut().rev();

@@ -162,6 +162,26 @@ async fn hubs_and_their_consumer_groups_are_made_by_the_administration() {
     let listed = world.administer("GET", "/$Resources/eventhubs?api-version=2014-01", "").await.1;
     assert!(listed.contains(">clicks</title>"), "{listed}");
 
+    let compacted = entry(
+        "EventHubDescription",
+        "<PartitionCount>1</PartitionCount><RetentionDescription>\
+         <CleanupPolicy>DeleteOrCompact</CleanupPolicy>\
+         <RetentionTimeInHours>36</RetentionTimeInHours>\
+         <TombstoneRetentionTimeInHours>2</TombstoneRetentionTimeInHours>\
+         <MinCompactionLagTimeInMinutes>5</MinCompactionLagTimeInMinutes></RetentionDescription>",
+    );
+    assert_eq!(world.administer("PUT", "/kept?api-version=2014-01", &compacted).await.0, 201);
+    let settings = world.logs.hub(NAMESPACE, "kept").await.unwrap().settings.clone();
+    assert_eq!(settings.cleanup, lazuli_log::Cleanup::CompactAndDelete);
+    let seconds = |time: std::time::Duration| time.as_secs();
+    assert_eq!(settings.retention.map(seconds), Some(36 * 3600));
+    assert_eq!(seconds(settings.compaction.tombstones), 2 * 3600);
+    assert_eq!(seconds(settings.compaction.lag), 300);
+    let shown = world.administer("GET", "/kept?api-version=2014-01", "").await.1;
+    assert!(shown.contains("<CleanupPolicy>DeleteOrCompact<"), "{shown}");
+    let wrong = compacted.replace("DeleteOrCompact", "Keep");
+    assert_eq!(world.administer("PUT", "/other?api-version=2014-01", &wrong).await.0, 400);
+
     let group = entry("ConsumerGroupDescription", "");
     let path = "/clicks/consumergroups/reports?api-version=2014-01";
     let mut talk = world.client().await;

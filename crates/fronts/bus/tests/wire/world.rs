@@ -24,7 +24,7 @@ use tokio::net::TcpStream;
 pub(crate) const NAMESPACE: &str = "dev";
 /// The key of the account, whose text signs tokens.
 pub(crate) const KEY: &str = "c2VjcmV0";
-const RULE: &str = "RootManageSharedAccessKey";
+pub(crate) const RULE: &str = "RootManageSharedAccessKey";
 
 pub(crate) struct World {
     pub(crate) address: std::net::SocketAddr,
@@ -87,11 +87,21 @@ impl World {
 
     /// Asks the administration: the status and the body of the answer.
     pub(crate) async fn administer(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        self.administer_with(&token("", KEY), method, path, body).await
+    }
+
+    pub(crate) async fn administer_with(
+        &self,
+        token: &str,
+        method: &str,
+        path: &str,
+        body: &str,
+    ) -> (u16, String) {
         let mut stream = self.stream().await;
         let request = format!(
             "{method} {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: {}\r\n\
              connection: close\r\ncontent-length: {}\r\n\r\n{body}",
-            token("", KEY),
+            token,
             body.len()
         );
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -113,11 +123,15 @@ impl World {
 
 /// A token for a path.
 pub(crate) fn token(path: &str, key: &str) -> String {
+    token_until(path, RULE, key, u64::MAX / 10_000)
+}
+
+/// A token of a rule for a path, until a moment in seconds.
+pub(crate) fn token_until(path: &str, rule: &str, key: &str, expires: u64) -> String {
     let resource = format!("sb%3A%2F%2Flocalhost%2F{path}");
-    let expires = u64::MAX / 10_000;
     let signature = Key::from_text(key).sign_by_text(&format!("{resource}\n{expires}"));
     let signature = STANDARD.encode(signature).replace('+', "%2B").replace('/', "%2F");
-    format!("SharedAccessSignature sr={resource}&sig={signature}&se={expires}&skn={RULE}")
+    format!("SharedAccessSignature sr={resource}&sig={signature}&se={expires}&skn={rule}")
 }
 
 /// A client that waits for what it wants to hear.
@@ -141,13 +155,18 @@ impl Talk {
 
     /// Shows a token and answers the status.
     pub(crate) async fn put_token(&mut self, token: &str) -> i64 {
-        self.0.attach_sender(100, Terminus::target("$cbs"));
-        self.0.attach_receiver(101, Terminus::source("$cbs"));
-        self.0.credit(101, 0, 10, false);
+        self.put_token_by(100, token).await
+    }
+
+    /// The same by links of this handle and the next one.
+    pub(crate) async fn put_token_by(&mut self, handle: u32, token: &str) -> i64 {
+        self.0.attach_sender(handle, Terminus::target("$cbs"));
+        self.0.attach_receiver(handle + 1, Terminus::source("$cbs"));
+        self.0.credit(handle + 1, 0, 10, false);
         let asked = Map::default().with_text("operation", "put-token");
         let properties = Properties { message_id: "t".into(), ..Properties::default() };
         let request = Writer::new().properties(&properties).application_properties(&asked);
-        self.transfer(100, 0, &request.value(&token.into()).finish(), None);
+        self.transfer(handle, handle, &request.value(&token.into()).finish(), None);
         let reply = self.until(|heard| match &heard.performative {
             Performative::Transfer(_) => Some(heard.payload.clone()),
             _ => None,

@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::machine::{AS_RECEIVER, Machine, Phase, Way};
-use crate::limits::DELIVERY_BYTES;
+use crate::limits::{DELIVERY_BYTES, TAG_BYTES_MAX};
 use crate::link::{Delivery, LinkId};
 use crate::performative::{Flow, Performative, Transfer};
 use crate::state::{DeliveryState, Error, condition};
@@ -100,7 +100,8 @@ impl Machine {
             None => match Partial::begin(transfer.clone()) {
                 Some(partial) => partial,
                 None => {
-                    let text = "The first transfer of a delivery has no delivery-id.";
+                    let text =
+                        "The first transfer of a delivery has no delivery-id, or too long a tag.";
                     return self.end(id.channel, Error::new(condition::INVALID_FIELD, text));
                 }
             },
@@ -117,7 +118,13 @@ impl Machine {
             return self.leave(id, Some(Error::new(condition::MESSAGE_SIZE, text)));
         }
         partial.settled |= transfer.settled == Some(true);
-        partial.state = transfer.state.or(partial.state);
+        match transaction_of(transfer.state) {
+            Ok(state) => partial.state = state.or(partial.state),
+            Err(text) => {
+                self.partial_bytes -= taken;
+                return self.end(id.channel, Error::new(condition::INVALID_FIELD, text));
+            }
+        }
         if more {
             partial.payload.extend_from_slice(payload);
             link.partial = Some(partial);
@@ -224,11 +231,28 @@ impl Machine {
     }
 }
 
+/// What is kept of the state with which a client sends: its transaction. Anything else says nothing, and may be long.
+fn transaction_of(state: Option<DeliveryState>) -> Result<Option<DeliveryState>, &'static str> {
+    match state {
+        Some(DeliveryState::Transactional { transaction, .. }) => {
+            if transaction.len() > TAG_BYTES_MAX {
+                return Err("The name of a transaction is too long.");
+            }
+            Ok(Some(DeliveryState::Transactional { transaction, outcome: None }))
+        }
+        _ => Ok(None),
+    }
+}
+
 impl Partial {
     fn begin(transfer: Transfer) -> Option<Self> {
+        let tag = transfer.delivery_tag.unwrap_or_default();
+        if tag.len() > TAG_BYTES_MAX {
+            return None;
+        }
         Some(Self {
             id: transfer.delivery_id?,
-            tag: transfer.delivery_tag.unwrap_or_default(),
+            tag,
             format: transfer.message_format.unwrap_or_default(),
             settled: false,
             state: None,

@@ -167,6 +167,7 @@ impl Machine {
         let Some(link) = session.links.remove(&handle) else { return };
         self.links -= 1;
         session.unsettled.retain(|_, sent| sent.handle != handle);
+        session.said.retain(|_, sent| sent.handle != handle);
         let before = session.waiting.len();
         let mut dropped = 0;
         session.waiting.retain(|waiting| {

@@ -61,8 +61,11 @@ pub(super) struct Session {
     /// How many more transfers the client takes.
     pub(super) remote_window: u32,
     pub(super) links: HashMap<u32, Link>,
-    /// Deliveries that were sent and are not settled, by their id.
+    /// Deliveries that were sent and of which the client has said nothing, by their id.
     pub(super) unsettled: BTreeMap<u32, Sent>,
+    /// Those of which it has said something that the front has not answered. Apart from the others, so that a client that
+    /// repeats itself about thousands of deliveries is looked at once.
+    pub(super) said: BTreeMap<u32, Sent>,
     pub(super) waiting: VecDeque<Waiting>,
     pub(super) next_delivery_id: u32,
     /// Whether the client has ended it and is answered when all links are gone.
@@ -73,8 +76,6 @@ pub(super) struct Session {
 pub(super) struct Sent {
     pub(super) handle: u32,
     pub(super) tag: Bytes,
-    /// Whether the client has said something of it that the front has not answered.
-    pub(super) said: bool,
 }
 
 /// One link of a session.
@@ -271,6 +272,7 @@ impl Machine {
                 remote_window: begin.incoming_window,
                 links: HashMap::new(),
                 unsettled: BTreeMap::new(),
+                said: BTreeMap::new(),
                 waiting: VecDeque::new(),
                 next_delivery_id: 0,
                 ending: false,

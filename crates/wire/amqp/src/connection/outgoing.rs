@@ -1,6 +1,7 @@
 //! Links on which the client receives: messages of the front are cut into frames within the window of the session, and
 //! what the client says of them goes to the front.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -143,17 +144,21 @@ impl Machine {
         let Some(session) = self.sessions.get_mut(&channel) else { return };
         let (first, last) = (disposition.first, disposition.last.unwrap_or(disposition.first));
         let settled = disposition.settled == Some(true);
-        // Ids go around at 2^32.
-        let ids: Vec<u32> = match first <= last {
-            true => session.unsettled.range(first..=last).map(|(id, _)| *id).collect(),
-            false => {
-                let (high, low) =
-                    (session.unsettled.range(first..), session.unsettled.range(..=last));
-                high.chain(low).map(|(id, _)| *id).collect()
+        let state = disposition.state.map(Arc::new);
+        for id in between(&session.unsettled, first, last) {
+            let Some(sent) = session.unsettled.remove(&id) else { continue };
+            tell(session, id, &sent, settled, state.clone());
+            if !settled {
+                session.said.insert(id, sent);
             }
-        };
-        for id in ids {
-            said(session, id, settled, disposition.state.clone());
+        }
+        // Only the first word counts until it is answered, so that a client cannot fill the memory with repetitions; but
+        // that it wants no answer any more always does.
+        if settled {
+            for id in between(&session.said, first, last) {
+                let Some(sent) = session.said.remove(&id) else { continue };
+                tell(session, id, &sent, settled, state.clone());
+            }
         }
     }
 
@@ -163,7 +168,8 @@ impl Machine {
             return;
         }
         let Some(session) = self.sessions.get_mut(&link.channel) else { return };
-        if session.unsettled.remove(&delivery).is_none() {
+        if session.said.remove(&delivery).or_else(|| session.unsettled.remove(&delivery)).is_none()
+        {
             return;
         }
         if let Some(Way::Outgoing(outgoing)) = session.links.get(&link.handle).map(|link| &link.way)
@@ -220,7 +226,7 @@ fn write_frame(
             outgoing.delivery_count = outgoing.delivery_count.wrapping_add(1);
             if !outbound.settled {
                 let (handle, tag) = (waiting.link.handle, outbound.tag.clone());
-                session.unsettled.insert(id, Sent { handle, tag, said: false });
+                session.unsettled.insert(id, Sent { handle, tag });
             }
             (id, 0)
         }
@@ -265,21 +271,24 @@ fn put(out: &mut bytes::BytesMut, head: &[u8], body: &[u8], from: usize, count: 
     out.put_slice(&body[from_body..from_body + rest]);
 }
 
-/// Hands on to the front what the client said of one delivery.
-fn said(session: &mut Session, id: u32, settled: bool, state: Option<DeliveryState>) {
-    let Some(sent) = session.unsettled.get_mut(&id) else { return };
-    let (handle, tag) = (sent.handle, sent.tag.clone());
-    // Only the first word counts until it is answered, so that a client cannot fill the memory with repetitions.
-    if std::mem::replace(&mut sent.said, true) && !settled {
-        return;
+/// The ids from the first to the last one, which go around at 2^32.
+fn between(deliveries: &BTreeMap<u32, Sent>, first: u32, last: u32) -> Vec<u32> {
+    if first <= last {
+        return deliveries.range(first..=last).map(|(id, _)| *id).collect();
     }
-    let Some(link) = session.links.get(&handle) else { return };
+    let (high, low) = (deliveries.range(first..), deliveries.range(..=last));
+    high.chain(low).map(|(id, _)| *id).collect()
+}
+
+/// Hands on to the front what the client said of one delivery.
+fn tell(session: &Session, id: u32, sent: &Sent, settled: bool, state: Option<Arc<DeliveryState>>) {
+    let Some(link) = session.links.get(&sent.handle) else { return };
     let Way::Outgoing(outgoing) = &link.way else { return };
     if settled {
-        session.unsettled.remove(&id);
         outgoing.flowing.settled();
     }
     if let Some(events) = &outgoing.events {
+        let tag = sent.tag.clone();
         let _ = events.send(Event::Disposition(Said { id, tag, state, settled }));
     }
 }

@@ -54,7 +54,8 @@ pub struct Said {
     pub id: u32,
     /// As it was sent.
     pub tag: Bytes,
-    pub state: Option<DeliveryState>,
+    /// Shared by all deliveries of which it was said at once.
+    pub state: Option<Arc<DeliveryState>>,
     /// Whether the client expects no answer.
     pub settled: bool,
 }

@@ -120,7 +120,7 @@ async fn give(mut link: Outgoing, queue: Arc<Queue>, left: Arc<Mutex<usize>>) {
                 None => break,
                 Some(Event::Flow) => {}
                 Some(Event::Disposition(said)) => {
-                    let state = said.state.unwrap_or(DeliveryState::Released);
+                    let state = said.state.as_deref().unwrap_or(&DeliveryState::Released).clone();
                     link.confirm(said.id, state);
                 }
             },

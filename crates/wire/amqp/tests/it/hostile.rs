@@ -59,6 +59,41 @@ async fn a_delivery_id_that_is_used_twice_ends_the_session_alone() {
     assert!(matches!(client.next().await.unwrap().performative, Performative::Begin(_)));
 }
 
+/// Messages that never end would hold it for as long as the connection lasts, and nothing counts it.
+#[tokio::test]
+async fn long_tags_and_long_names_of_transactions_end_the_session() {
+    let begun = |tag: usize, state: Option<DeliveryState>| Transfer {
+        delivery_id: Some(1),
+        delivery_tag: Some(Bytes::from(vec![b't'; tag])),
+        more: Some(true),
+        state,
+        ..Transfer::default()
+    };
+    let within = |name: usize| {
+        let transaction = Bytes::from(vec![b'n'; name]);
+        Some(DeliveryState::Transactional { transaction, outcome: None })
+    };
+    for (transfer, is_fine) in
+        [(begun(32, within(32)), true), (begun(33, None), false), (begun(32, within(33)), false)]
+    {
+        let (mut client, _served) = open(Limits::default()).await;
+        client.attach_sender(0, Terminus::target("q"));
+        client.transfer(0, &transfer, b"");
+        if is_fine {
+            client.say(0, Performative::End(Default::default()));
+            client.flush().await.unwrap();
+            let end = loop {
+                if let Performative::End(end) = client.next().await.unwrap().performative {
+                    break end;
+                }
+            };
+            assert_eq!(end.error, None);
+        } else {
+            assert_eq!(condition(&mut client).await, "amqp:invalid-field");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_message_for_which_there_is_no_memory_is_rejected_and_the_next_one_is_taken() {
     let budget = lazuli_net::Budget::new(40_000);

@@ -158,12 +158,13 @@ pub(super) async fn read(
     let limit = ReadLimit { bytes: READ_BYTES, batches: most };
     let page = logs.read(&hub, partition, from, limit).await?;
     let mut events = Vec::new();
-    let mut next = from.max(page.state.first).min(page.state.next);
-    for batch in &page.batches {
+    let from = from.max(page.state.first);
+    let mut next = from.min(page.state.next);
+    'page: for batch in &page.batches {
         let unreadable = |message: String| Refusal::bad_request(message);
         for event in shown::events(batch, from).map_err(unreadable)? {
             if events.len() >= most {
-                break;
+                break 'page;
             }
             next = event.offset + 1;
             let own = event.shown.properties.into_iter();
@@ -178,6 +179,8 @@ pub(super) async fn read(
                 "text": event.shown.body.text,
             }));
         }
+        // Compaction leaves batches that end without an event.
+        next = next.max(batch.end());
     }
     Ok(json!({ "events": events, "next": next, "end": page.state.next }))
 }
