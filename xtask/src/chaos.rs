@@ -8,11 +8,15 @@ use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::arguments::Arguments;
-use crate::workspace::{self, Workspace};
+use crate::workspace::{self, Workspace, cargo};
 use crate::{Failure, Result, conformance, debian, process, python};
 
 const FOLDER: &str = "tests/chaos";
 const PROGRAM: &str = "chaos.py";
+
+/// The test of sharded SQL.
+const SQL_CHAOS: &str =
+    "chaos::whatever_happens_every_answered_write_is_there_once_and_nothing_else_is";
 
 /// The seconds of a run without `--seconds` and `--minutes`.
 const SECONDS: u64 = 600;
@@ -40,6 +44,10 @@ pub(crate) fn run(mut arguments: Arguments) -> Result {
     let seconds = arguments.number("--seconds")?.or(minutes).unwrap_or(SECONDS);
     let seed = arguments.number("--seed")?;
     let fate = if arguments.flag("--no-kills") { Fate::Unharmed } else { Fate::Killed };
+    if arguments.flag("--sql") {
+        arguments.finish()?;
+        return sql(seconds, seed);
+    }
     let target = match (arguments.flag("--fleet"), arguments.flag("--mixed")) {
         (false, false) => Target::Alone,
         (false, true) => Target::Mixed,
@@ -48,6 +56,22 @@ pub(crate) fn run(mut arguments: Arguments) -> Result {
     };
     arguments.finish()?;
     go_on_for(seconds, target, fate, seed)
+}
+
+/// Sharded SQL on three PostgreSQL servers: splits, merges, moves, kills of Lazuli and of shards, ended sessions. A test of the
+/// program does it, here for longer.
+pub(crate) fn sql(seconds: u64, seed: Option<u64>) -> Result {
+    if !debian::has_postgres()? {
+        return Ok(());
+    }
+    let words = ["test", "--workspace", "--locked", "--test", "sql", "--", "--nocapture"];
+    let mut test = cargo();
+    test.args(words).args(["--exact", SQL_CHAOS]);
+    test.env("LAZULI_SQL_CHAOS_SECONDS", seconds.to_string());
+    if let Some(seed) = seed {
+        test.env("LAZULI_SQL_CHAOS_SEED", seed.to_string());
+    }
+    process::run(&mut test)
 }
 
 /// Chaos for so long; a seed that is not given is taken from the clock, and printed.

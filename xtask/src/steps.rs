@@ -127,6 +127,7 @@ const STEPS: &[Step] = &[
     step("sql-moves", "sql", 90, "rows of sharded databases move under writers and kills without loss, and shards refuse rows of others", sql_moves).on_demand(),
     step("sql-drivers", "sql", 60, "psql, pgbench, psycopg, asyncpg, SQLAlchemy, Alembic and pg work on the SQL endpoint", python_programs::sql_drivers).on_demand(),
     step("sql-differential", "sql", 45, "random queries over three shards are answered as by one database, or refused", python_programs::sql_differential).on_demand(),
+    step("sql-chaos", "sql", 120, "splits, moves, kills and crashes of shards lose, double and tear nothing of a sharded database", || chaos::sql(CHAOS_SECONDS, None)).on_demand(),
     step("portal", "", 110, "a browser gets through the portal, safely and with a screen reader", portal::all),
     step("fuzz", "", 15, "no request makes the server fail, panic or grow", || fuzz::requests(FUZZED_REQUESTS)),
 ];

@@ -46,6 +46,7 @@ const APP: &str = "crates/app/";
 const SERVER: &str = "crates/app/server";
 const SQL_MODEL: &str = "crates/core/sharded-sql";
 const CONTROL: &str = "crates/sql/control";
+const CLIENT: &str = "crates/client";
 const LUA: &str = "crates/lua";
 const SCRIPTS: &str = "crates/scripts";
 const SEARCH: &str = "crates/search";
@@ -153,6 +154,12 @@ const LAYERS: &[Layer] = &[
         why: "changes users' databases and the catalog's records of them; who asks for it is above",
     },
     Layer {
+        folder: CLIENT,
+        may_name: &[SQL_MODEL, SHARDMAP, STORE, "crates/stores/postgres", HTTP],
+        tests_may_name: &[],
+        why: "a client library asks the admin API and the shards, as any program may",
+    },
+    Layer {
         folder: LUA,
         may_name: &[RESP],
         tests_may_name: &[],
@@ -245,7 +252,7 @@ const LAYERS: &[Layer] = &[
             APP, FRONTS, STORES, SCRIPTS, SHAPES, LOG, BUS_SHAPE, INDEX, KEYSPACE, SQL_MODEL,
             CONTROL, HISTORY, ENGINE, BALANCE, SHARDMAP, STORE, ENV, WIRE,
         ],
-        tests_may_name: &[POSTGRES_SERVER],
+        tests_may_name: &[POSTGRES_SERVER, CLIENT],
         why: "the application is the wiring of all the rest",
     },
     Layer {

@@ -37,7 +37,8 @@ impl Snapshot {
 }
 
 impl ShardMap {
-    fn owned_sql(&self, shard: usize, columns: &[(ColumnType, &str)]) -> String {
+    /// A condition that keeps, of rows with these key columns (already quoted), those that the shard owns.
+    pub fn owned_sql(&self, shard: usize, columns: &[(ColumnType, &str)]) -> String {
         let route = match self.kind {
             MapKind::Hash => ColumnType::slot_sql(columns),
             MapKind::List | MapKind::Range => {

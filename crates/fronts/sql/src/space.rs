@@ -11,7 +11,7 @@ use lazuli_sharded_sql::{Snapshot, TableName};
 
 use crate::error::SqlError;
 use crate::limits::{PLAN_TEXT_BYTES_MAX, PLANS_MAX};
-use crate::plan::{ColumnFacts, Context, Facts, Plan, plan};
+use crate::plan::{ColumnFacts, Context, Facts, Plan, Spread, plan, views};
 use crate::shard::Connection;
 use crate::types::ShardTypes;
 
@@ -30,6 +30,34 @@ pub(crate) struct Planned {
     pub(crate) description: OnceLock<Arc<Description>>,
     /// The columns that shards send for a last step.
     pub(crate) columns: OnceLock<Arc<Description>>,
+    /// The parts of [`Spread::Gather`], in order, or the query of [`Plan::CopyQuery`].
+    pub(crate) parts: Vec<Arc<Self>>,
+}
+
+impl Planned {
+    fn new(text: &str, types: &[u32], mut plan: Plan) -> Self {
+        let mut parts = Vec::new();
+        if let Plan::Routed(routed) = &mut plan
+            && let Spread::Gather(gather) = &mut routed.spread
+        {
+            let plans = std::mem::take(&mut gather.parts).into_iter();
+            parts = plans.map(|(text, plan)| Arc::new(Self::new(&text, &[], plan))).collect();
+        }
+        if let Plan::CopyQuery(copy) = &mut plan {
+            let inner = std::mem::replace(&mut copy.plan, Plan::Empty);
+            parts.push(Arc::new(Self::new(&copy.query, &[], inner)));
+        }
+        Self {
+            id: next_statement_id(),
+            text: text.to_owned(),
+            types: types.to_vec(),
+            plan,
+            changes_settings: changes_settings(text),
+            description: OnceLock::new(),
+            columns: OnceLock::new(),
+            parts,
+        }
+    }
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -72,6 +100,12 @@ const COLUMNS: &str = "SELECT n.nspname, c.relname, a.attname, a.atttypid, a.att
      WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p') \
      AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'lazuli') ORDER BY c.oid, a.attnum";
 
+/// The queries of all views, with the schemas of all names.
+const VIEWS: &str = "BEGIN; SET LOCAL search_path TO ''; \
+     SELECT n.nspname, c.relname, pg_get_viewdef(c.oid) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+     WHERE c.relkind = 'v' AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'lazuli') ORDER BY c.oid LIMIT 10000; \
+     COMMIT";
+
 impl Space {
     pub(crate) async fn load(
         snapshot: &Snapshot,
@@ -95,6 +129,13 @@ impl Space {
                 is_volatile: is(volatile),
             });
         }
+        for row in catalog.simple(VIEWS).await? {
+            if let [Some(schema), Some(view), Some(definition)] = row.as_slice()
+                && let Some(query) = views::read(definition)
+            {
+                facts.views.insert(TableName::new(schema, view), query);
+            }
+        }
         Ok(Self { version: snapshot.version, facts, ..Self::default() })
     }
 
@@ -112,15 +153,7 @@ impl Space {
             return Ok(found);
         }
         let context = Context { snapshot, facts: &self.facts, search_path };
-        let planned = Arc::new(Planned {
-            id: next_statement_id(),
-            text: text.to_owned(),
-            types: types.to_vec(),
-            plan: plan(text, &context)?,
-            changes_settings: changes_settings(text),
-            description: OnceLock::new(),
-            columns: OnceLock::new(),
-        });
+        let planned = Arc::new(Planned::new(text, types, plan(text, &context)?));
         if is_shared {
             let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
             plans.add(planned.clone());

@@ -23,6 +23,9 @@ const FORMAT: i32 = 1;
 /// written.
 pub(crate) const FENCE_TRIGGER: &str = "zz_lazuli_fence";
 const TRUNCATE_TRIGGER: &str = "zz_lazuli_truncate";
+/// The trigger that checks sessions that say which mapping they are for, also where a statement finds no row: rows that have
+/// moved away are none.
+const SESSION_TRIGGER: &str = "zz_lazuli_session";
 
 const SCHEMA: &str = "
 CREATE SCHEMA IF NOT EXISTS lazuli;
@@ -53,6 +56,21 @@ BEGIN
         rest := substring(rest from zero + 1);
     END LOOP;
     RETURN made || rest || '\\x0001'::bytea;
+END $lazuli$;
+CREATE OR REPLACE FUNCTION lazuli.mapping_state(wanted bigint) RETURNS text LANGUAGE sql STABLE
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $lazuli$
+    SELECT epoch || ' ' || state FROM lazuli.local_map WHERE mapping = wanted
+$lazuli$;
+CREATE OR REPLACE FUNCTION lazuli.guard_session() RETURNS trigger LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $lazuli$
+DECLARE session text := current_setting('lazuli.mapping', true);
+BEGIN
+    PERFORM 1 FROM lazuli.local_map WHERE mapping || '/' || epoch = session;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'this session is for mapping %, which is not here any more', session
+            USING ERRCODE = 'LZ004', HINT = 'Refresh the map and connect again.';
+    END IF;
+    RETURN NULL;
 END $lazuli$;
 CREATE OR REPLACE FUNCTION lazuli.guard_reference() RETURNS trigger LANGUAGE plpgsql AS $lazuli$
 BEGIN
@@ -162,7 +180,8 @@ pub(crate) async fn guard_table(
             let function = fence_function(table.id, &map, &columns);
             let fence = row_trigger(&name, FENCE_TRIGGER, &format!("lazuli.fence_{}()", table.id));
             let truncate = statement_trigger(&name, TRUNCATE_TRIGGER, "TRUNCATE", "guard_truncate");
-            format!("{function};{fence};{truncate}")
+            let session = session_trigger(&name);
+            format!("{function};{fence};{truncate};{session}")
         }
         PlaceForm::Reference => {
             let events = "INSERT OR UPDATE OR DELETE OR TRUNCATE";
@@ -187,6 +206,7 @@ pub(crate) async fn unguard_table(link: &Link, table: &TableForm) -> Result<()> 
     let script = format!(
         "BEGIN; DROP TRIGGER IF EXISTS {FENCE_TRIGGER} ON {name}; \
          DROP TRIGGER IF EXISTS {TRUNCATE_TRIGGER} ON {name}; \
+         DROP TRIGGER IF EXISTS {SESSION_TRIGGER} ON {name}; \
          DROP FUNCTION IF EXISTS lazuli.fence_{}(); COMMIT",
         table.id
     );
@@ -206,6 +226,16 @@ fn statement_trigger(table: &TableName, trigger: &str, events: &str, function: &
     format!(
         "CREATE OR REPLACE TRIGGER {trigger} BEFORE {events} ON {table} \
          FOR EACH STATEMENT EXECUTE FUNCTION lazuli.{function}()"
+    )
+}
+
+/// It costs sessions nothing that name no mapping.
+fn session_trigger(table: &TableName) -> String {
+    let table = quoted(table);
+    format!(
+        "CREATE OR REPLACE TRIGGER {SESSION_TRIGGER} BEFORE INSERT OR UPDATE OR DELETE ON {table} \
+         FOR EACH STATEMENT WHEN (current_setting('lazuli.mapping', true) <> '') \
+         EXECUTE FUNCTION lazuli.guard_session()"
     )
 }
 

@@ -44,7 +44,8 @@ pub const VARIABLE_PREFIX: &str = "LAZULI_";
 
 /// Variables that are no settings of the server: where the settings file is, where a running server's admin API is, and
 /// one in which addresses of databases may say that the password is (`password_env=LAZULI_DATABASE_PASSWORD`).
-pub const OTHER_VARIABLES: &[&str] = &["LAZULI_CONFIG", "LAZULI_ADMIN", "LAZULI_DATABASE_PASSWORD"];
+pub const OTHER_VARIABLES: &[&str] =
+    &["LAZULI_CONFIG", "LAZULI_ADMIN", "LAZULI_DATABASE_PASSWORD", "LAZULI_SQL_PASSWORD"];
 
 pub(crate) const fn row(
     name: &'static str,

@@ -94,14 +94,11 @@ pub(crate) fn command(text: &str, first: &[String]) -> Result<Option<Command>, S
             }
         }
         "UNLISTEN" => Command::Nothing("UNLISTEN"),
-        "CLOSE" if word(1) == "ALL" => Command::Nothing("CLOSE CURSOR ALL"),
         "CREATE" | "ALTER" | "DROP" | "TRUNCATE" | "GRANT" | "REVOKE" | "COMMENT" | "VACUUM"
         | "ANALYZE" | "REINDEX" | "CLUSTER" | "REFRESH" | "SECURITY" | "IMPORT" | "REASSIGN" => {
             return Err(ddl(word(0)));
         }
-        "LISTEN" | "NOTIFY" | "LOAD" | "CHECKPOINT" | "DECLARE" | "FETCH" | "MOVE" | "CLOSE" => {
-            return Err(one_shard(word(0)));
-        }
+        "LISTEN" | "NOTIFY" | "LOAD" | "CHECKPOINT" => return Err(one_shard(word(0))),
         "PREPARE" | "EXECUTE" => {
             return Err(one_shard(word(0)).hint("Prepare by the protocol, as drivers do."));
         }

@@ -1,7 +1,7 @@
 //! COPY: which table, which columns, which form.
 
 use lazuli_sharded_sql::{TableKind, TableName};
-use sqlparser::ast::{CopyOption, CopySource, CopyTarget, Statement};
+use sqlparser::ast::{CopyOption, CopySource, CopyTarget, Query, Statement};
 
 use super::relations::table_in_path;
 use super::walk::{folded, parts};
@@ -36,6 +36,40 @@ pub(crate) enum CopyFormat {
     Csv,
 }
 
+/// COPY of a query: its text and plan, and how its rows are written.
+#[derive(Clone, Debug)]
+pub(crate) struct CopyQuery {
+    pub(crate) query: String,
+    pub(crate) plan: Plan,
+    pub(crate) shape: CopyShape,
+}
+
+/// The rows of a query are written by the endpoint, whatever shards they come from.
+fn of_query(query: Query, options: &[CopyOption], context: &Context<'_>) -> Result<Plan, SqlError> {
+    let statement = Statement::Query(Box::new(query));
+    if !super::walk::is_faithful(&statement) {
+        return Err(SqlError::refused("COPY of this query is not supported by the router")
+            .hint("Use SELECT."));
+    }
+    let forces = |option: &CopyOption| {
+        matches!(
+            option,
+            CopyOption::ForceQuote(_) | CopyOption::ForceNotNull(_) | CopyOption::ForceNull(_)
+        )
+    };
+    if options.iter().any(forces) {
+        return Err(SqlError::refused("FORCE in a COPY of a query is not supported by the router"));
+    }
+    let (shape, _) = shape(options)?;
+    let query = statement.to_string();
+    match super::plan(&query, context)? {
+        plan @ (Plan::Routed(_) | Plan::Anywhere) => {
+            Ok(Plan::CopyQuery(Box::new(CopyQuery { query, plan, shape })))
+        }
+        _ => Err(SqlError::refused("COPY of this query is not supported by the router")),
+    }
+}
+
 pub(crate) fn copy(text: &str, context: &Context<'_>) -> Result<Plan, SqlError> {
     let Statement::Copy { source, to, target, options, legacy_options, .. } = super::parse(text)?
     else {
@@ -45,15 +79,14 @@ pub(crate) fn copy(text: &str, context: &Context<'_>) -> Result<Plan, SqlError> 
         return Err(SqlError::refused("COPY from or to files of a server is not supported")
             .hint("Use COPY … FROM STDIN or TO STDOUT, as psql's \\copy does."));
     };
-    let CopySource::Table { table_name, columns } = source else {
-        return Err(
-            SqlError::refused("COPY of a query is not supported by the router").hint("Use SELECT.")
-        );
-    };
     if !legacy_options.is_empty() {
         return Err(SqlError::refused("the old form of COPY's options is not supported")
             .hint("Write them as WITH (FORMAT csv, …)."));
     }
+    let (table_name, columns) = match source {
+        CopySource::Table { table_name, columns } => (table_name, columns),
+        CopySource::Query(query) => return of_query(*query, &options, context),
+    };
     let unknown = || {
         let message = format!("relation \"{table_name}\" is not part of the sharded database");
         SqlError::new(code::UNDEFINED_TABLE, message)

@@ -15,7 +15,7 @@ use sqlparser::ast::{
 use super::query::{has_aggregate, has_window, over_several};
 use super::scope::Source;
 use super::walk::{Walk, folded, parts};
-use super::{aggregate, functions};
+use super::{aggregate, functions, windows};
 use crate::error::SqlError;
 
 /// What is sent to every shard, and what is done with the rows.
@@ -56,14 +56,16 @@ pub(crate) fn fan_out(
     refuse_clauses(query, select)?;
     let order = order_by(query)?;
     let groups = group_by(select)?;
-    let keyed = groups_by_key(&groups, level, root, walk);
+    let keyed = has_key(&groups, level, root, walk);
     let is_distinct = select.distinct.is_some();
-    if has_window(&select.projection) || order.iter().any(|item| has_window(&item.expr)) {
-        return Err(over_several("a window function"));
-    }
     let is_grouped =
         !groups.is_empty() || has_aggregate(&select.projection) || select.having.is_some();
     let is_final = is_grouped && !keyed;
+    let has_windows =
+        has_window(&select.projection) || order.iter().any(|item| has_window(&item.expr));
+    if has_windows && (is_final || !windows::are_by_key(select, &order, level, root, walk)) {
+        return Err(over_several("a window function that is not partitioned by the sharding key"));
+    }
     let needs_last = is_final || is_distinct || !order.is_empty() || query.limit_clause.is_some();
     if needs_last {
         refuse_collations(query, walk)?;
@@ -160,8 +162,8 @@ fn ordinal(expr: &Expr) -> Option<usize> {
     }
 }
 
-/// Whether every group is on one shard.
-fn groups_by_key(groups: &[Expr], level: usize, root: usize, walk: &Walk<'_, '_>) -> bool {
+/// Whether the columns of the sharding key are among these expressions, so that rows that are equal in all are on one shard.
+pub(super) fn has_key(groups: &[Expr], level: usize, root: usize, walk: &Walk<'_, '_>) -> bool {
     let Some((_, key)) = walk.scope.key(root, walk.context) else { return false };
     let nodes: Vec<_> = groups.iter().filter_map(|expr| walk.column(expr, level)).collect();
     key.iter().all(|(name, _)| {
@@ -171,7 +173,7 @@ fn groups_by_key(groups: &[Expr], level: usize, root: usize, walk: &Walk<'_, '_>
 }
 
 /// The last step sorts and compares by the database's collation, so nothing may have another one.
-fn refuse_collations(query: &Query, walk: &Walk<'_, '_>) -> Result<(), SqlError> {
+pub(super) fn refuse_collations(query: &Query, walk: &Walk<'_, '_>) -> Result<(), SqlError> {
     use sqlparser::ast::visit_expressions;
     use std::ops::ControlFlow;
     let collates = visit_expressions(query, |expr| match expr {
@@ -185,7 +187,7 @@ fn refuse_collations(query: &Query, walk: &Walk<'_, '_>) -> Result<(), SqlError>
             .tables
             .get(name)
             .is_some_and(|facts| facts.columns.iter().any(|column| column.is_collated)),
-        Source::Other => false,
+        Source::Columns(_) | Source::Other => false,
     });
     if collates.is_break() || is_collated {
         return Err(over_several("sorting or grouping with a collation of its own"));

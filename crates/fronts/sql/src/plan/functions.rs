@@ -145,6 +145,21 @@ const FROM_ROWS: &[&str] = &[
     "variance",
 ];
 
+/// Functions over the rows of a window, beside the aggregates.
+const WINDOW: &[&str] = &[
+    "cume_dist",
+    "dense_rank",
+    "first_value",
+    "lag",
+    "last_value",
+    "lead",
+    "nth_value",
+    "ntile",
+    "percent_rank",
+    "rank",
+    "row_number",
+];
+
 /// Functions that change as they are called twice within one transaction, or that read other things than their arguments.
 /// A write to a reference table must not call them, and neither those whose name nobody here knows.
 const BY_TIME: &[&str] = &["age", "current_date", "current_timestamp", "localtimestamp", "now"];
@@ -156,6 +171,11 @@ pub(crate) fn is_same_everywhere(name: &str) -> bool {
 /// Whether it depends on nothing but its arguments.
 pub(crate) fn is_constant(name: &str) -> bool {
     is_same_everywhere(name) && !BY_TIME.contains(&name)
+}
+
+/// Whether it is called with OVER alone.
+pub(crate) fn is_window(name: &str) -> bool {
+    WINDOW.contains(&name)
 }
 
 pub(crate) fn is_aggregate(name: &str) -> bool {

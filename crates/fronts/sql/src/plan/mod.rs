@@ -2,15 +2,18 @@
 //!
 //! `split` cuts a Query into statements, `command` recognises what the endpoint answers by itself, `walk` and `relations` read a parsed
 //! statement into tables and equalities, `scope` says which tables are bound to which keys, `fanout` writes the statements
-//! for several shards, `write` looks at INSERT, UPDATE and DELETE, `copy` at COPY. The rule behind all of them: what is not
+//! for several shards, `gather` cuts a query into parts,
+//! `views` puts views' queries in their places, `write` looks at INSERT, UPDATE and DELETE, `copy` at COPY, `cursor` at DECLARE. The rule behind all of them: what is not
 //! certain to give PostgreSQL's own answer is refused with a sentence that says why and how to write it.
 
 mod aggregate;
 mod command;
 mod constants;
 mod copy;
+mod cursor;
 mod fanout;
 mod functions;
+mod gather;
 mod query;
 mod reference;
 mod relations;
@@ -18,7 +21,9 @@ mod scope;
 pub(crate) mod split;
 #[cfg(test)]
 mod tests;
+pub(crate) mod views;
 mod walk;
+mod windows;
 mod write;
 
 use std::collections::BTreeMap;
@@ -32,14 +37,17 @@ use crate::error::{SqlError, code};
 use crate::limits::DEPTH_MAX;
 
 pub(crate) use command::{Command, SetScope};
-pub(crate) use copy::{CopyFormat, CopyPlan, CopyShape};
+pub(crate) use copy::{CopyFormat, CopyPlan, CopyQuery, CopyShape};
 pub(crate) use fanout::{FanOut, Last, OrderKey, expression};
+pub(crate) use gather::Gather;
 pub(crate) use write::InsertRows;
 
 /// What is known of the columns of the tables, read from the catalog shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) tables: BTreeMap<TableName, TableFacts>,
+    /// The queries of views, with the schemas of all names in them.
+    pub(crate) views: BTreeMap<TableName, sqlparser::ast::Query>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,6 +84,9 @@ pub(crate) enum Plan {
     Anywhere,
     Routed(Box<Routed>),
     Copy(Box<CopyPlan>),
+    CopyQuery(Box<CopyQuery>),
+    /// About a cursor, which is on the shard of the transaction.
+    Cursor,
 }
 
 /// A statement over tables of users.
@@ -97,6 +108,8 @@ pub(crate) struct Routed {
 pub(crate) enum Spread {
     Refused(SqlError),
     Select(FanOut),
+    /// Parts that are fetched by plans of their own, and a statement over their rows.
+    Gather(Gather),
     /// Rows of VALUES, each for its own shard.
     Insert(InsertRows),
     /// The same UPDATE or DELETE on every shard of the map; the name of the table, for the condition while rows move.
@@ -169,6 +182,12 @@ pub(crate) fn plan(text: &str, context: &Context<'_>) -> Result<Plan, SqlError> 
     if words[0] == "SHOW" {
         return Ok(Plan::Anywhere);
     }
+    match words[0].as_str() {
+        "DECLARE" => return cursor::declare(text, context),
+        "CLOSE" if words.get(1).is_some_and(|word| word == "ALL") => return Ok(Plan::Anywhere),
+        "FETCH" | "MOVE" | "CLOSE" => return Ok(Plan::Cursor),
+        _ => {}
+    }
     if words[0] == "COPY" {
         return copy::copy(text, context);
     }
@@ -180,7 +199,10 @@ pub(crate) fn plan(text: &str, context: &Context<'_>) -> Result<Plan, SqlError> 
     };
     refuse_locks(&parsed)?;
     let mut planned = match parsed {
-        Parsed::Query(query) => query::query(&query, context)?,
+        Parsed::Query(mut query) => {
+            views::expand(&mut query, context)?;
+            query::query(&query, context)?
+        }
         Parsed::Insert(insert) => write::insert(insert, context)?,
         Parsed::Update(update) => write::update(update, context)?,
         Parsed::Delete(delete) => write::delete(delete, context)?,

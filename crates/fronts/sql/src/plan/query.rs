@@ -7,7 +7,7 @@ use sqlparser::ast::{Expr, Query, Statement, Visit, Visitor};
 
 use super::scope::Source;
 use super::walk::{Walk, function_names, parts};
-use super::{Context, Plan, Routed, Spread, fanout, functions};
+use super::{Context, Plan, Routed, Spread, fanout, functions, gather};
 use crate::error::SqlError;
 
 pub(crate) fn query(query: &Query, context: &Context<'_>) -> Result<Plan, SqlError> {
@@ -18,7 +18,12 @@ pub(crate) fn query(query: &Query, context: &Context<'_>) -> Result<Plan, SqlErr
     let Some(mut routed) = routed(&walk, is_write)? else { return Ok(Plan::Anywhere) };
     routed.spread = match spread(query, level, &walk) {
         Ok(fan_out) => Spread::Select(fan_out),
-        Err(error) => Spread::Refused(error),
+        // A part may be refused for a reason of its own, which says more.
+        Err(error) => match gather::gather(query, &walk) {
+            Ok(Some(gather)) => Spread::Gather(gather),
+            Ok(None) => Spread::Refused(error),
+            Err(error) => Spread::Refused(error),
+        },
     };
     Ok(Plan::Routed(Box::new(routed)))
 }
@@ -104,7 +109,10 @@ pub(crate) fn co_located(walk: &Walk<'_, '_>, level: usize) -> Result<usize, Sql
 /// Only functions that give the same answer everywhere are called.
 pub(crate) fn same_everywhere<T: Visit>(whole: &T) -> Result<(), SqlError> {
     for name in function_names(whole) {
-        if !functions::is_same_everywhere(&name) && !functions::is_aggregate(&name) {
+        let is_known = functions::is_same_everywhere(&name)
+            || functions::is_aggregate(&name)
+            || functions::is_window(&name);
+        if !is_known {
             return Err(over_several(&format!("the function {name}")));
         }
     }

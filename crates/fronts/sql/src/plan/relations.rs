@@ -1,14 +1,18 @@
 //! Relations in FROM: tables, joins, functions and queries.
 
+use std::collections::BTreeMap;
+
 use sqlparser::ast::{
-    JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor, TableWithJoins,
+    Expr, GroupByExpr, JoinConstraint, JoinOperator, ObjectName, Query, SelectItem, SetExpr,
+    TableAlias, TableFactor, TableWithJoins,
 };
 
 use lazuli_sharded_sql::TableName;
 
-use super::Context;
-use super::scope::{Instance, Source};
-use super::walk::{Binds, Walk, folded, parts};
+use super::query::{has_aggregate, has_window};
+use super::scope::{Instance, Node, Source};
+use super::walk::{Binds, Walk, folded, function_names, parts};
+use super::{Context, functions};
 use crate::error::{SqlError, code};
 
 impl Walk<'_, '_> {
@@ -95,8 +99,11 @@ impl Walk<'_, '_> {
                 if sample.is_some() {
                     self.obstacles.push("TABLESAMPLE");
                 }
-                self.derived(subquery, Some(level))?;
-                Ok(vec![self.instance(alias.as_ref(), String::new(), level, Source::Other)])
+                let inner = self.derived(subquery, Some(level))?;
+                let is_renamed = alias.as_ref().is_none_or(|alias| !alias.columns.is_empty());
+                let columns = if is_renamed { None } else { self.chosen(subquery, inner) };
+                let source = columns.map_or(Source::Other, Source::Columns);
+                Ok(vec![self.instance(alias.as_ref(), String::new(), level, source)])
             }
             TableFactor::NestedJoin { table_with_joins, alias } => {
                 if alias.is_some() {
@@ -122,6 +129,44 @@ impl Walk<'_, '_> {
         }
     }
 
+    /// The columns of a query in FROM if it does nothing but choose rows and columns: then a condition on one of them is one
+    /// on the table's own column.
+    fn chosen(&self, query: &Query, level: usize) -> Option<BTreeMap<String, Option<Node>>> {
+        let SetExpr::Select(select) = query.body.as_ref() else { return None };
+        let has_no_groups = matches!(&select.group_by, GroupByExpr::Expressions(list, more) if list.is_empty() && more.is_empty());
+        let is_plain = has_no_groups
+            && query.with.is_none()
+            && query.limit_clause.is_none()
+            && query.fetch.is_none()
+            && query.locks.is_empty()
+            && select.distinct.is_none()
+            && select.having.is_none()
+            && select.qualify.is_none()
+            && !has_aggregate(&select.projection)
+            && !has_window(&select.projection)
+            // Only functions that are known to be none of either kind.
+            && function_names(&select.projection).iter().all(|it| functions::is_same_everywhere(it));
+        if !is_plain {
+            return None;
+        }
+        let mut columns = BTreeMap::new();
+        for item in &select.projection {
+            let (name, expr) = match item {
+                SelectItem::ExprWithAlias { expr, alias } => (folded(alias), expr),
+                SelectItem::UnnamedExpr(expr @ Expr::Identifier(ident)) => (folded(ident), expr),
+                SelectItem::UnnamedExpr(expr @ Expr::CompoundIdentifier(idents)) => {
+                    (folded(idents.last()?), expr)
+                }
+                _ => return None,
+            };
+            // Two columns of one name are none that could be named.
+            if columns.insert(name, self.column(expr, level)).is_some() {
+                return None;
+            }
+        }
+        Some(columns)
+    }
+
     fn function(&mut self, name: &ObjectName) {
         let known = parts(name).and_then(|mut it| it.pop());
         if !known.is_some_and(|it| super::functions::is_same_everywhere(&it)) {
@@ -139,7 +184,7 @@ impl Walk<'_, '_> {
         let alias_name = alias.map_or(own, |alias| folded(&alias.name));
         // With a list of columns the table's own names mean something else.
         let renamed = alias.is_some_and(|alias| !alias.columns.is_empty());
-        if renamed && source != Source::Other {
+        if renamed && matches!(source, Source::Table(_)) {
             self.obstacles.push("a table with renamed columns");
         }
         let is_derived = self.in_derived;
@@ -156,7 +201,7 @@ impl Walk<'_, '_> {
                 code::UNDEFINED_TABLE,
                 format!("relation \"{name}\" is not part of the sharded database"),
             )
-            .hint("Tables are made known with `lazuli sql table add`; views are not supported.")
+            .hint("Tables are made known with `lazuli sql table add`; views are read when the sharded database changes.")
         };
         match parts(name).ok_or_else(unknown)?.as_slice() {
             [one] if self.ctes.contains(one) => Ok(Source::Other),

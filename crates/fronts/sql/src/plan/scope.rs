@@ -27,6 +27,9 @@ pub(crate) struct Instance {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Table(TableName),
+    /// A query in FROM that only chooses rows and columns: its columns by their names, and the columns of tables that
+    /// they are, if they are such.
+    Columns(BTreeMap<String, Option<Node>>),
     /// A subquery, a function or a common table expression: its columns are not known.
     Other,
 }
@@ -70,6 +73,10 @@ impl Scope {
     ) -> Option<Node> {
         let mut level = Some(level);
         while let Some(here) = level {
+            let column_of = |index: usize| match &self.instances[index].source {
+                Source::Columns(columns) => columns.get(column).cloned().flatten(),
+                Source::Table(_) | Source::Other => Some((index, column.to_owned())),
+            };
             let of_level = self.instances.iter().enumerate().filter(|(_, it)| it.level == here);
             let mut found = Vec::new();
             for (index, instance) in of_level {
@@ -81,6 +88,11 @@ impl Scope {
                     }
                     // A relation with unknown columns may have this one.
                     (None, Source::Other) => return None,
+                    (None, Source::Columns(columns)) => {
+                        if columns.contains_key(column) {
+                            found.push(index);
+                        }
+                    }
                     (None, Source::Table(name)) => {
                         let facts = context.facts.tables.get(name)?;
                         if facts.columns.iter().any(|it| it.name == column) {
@@ -90,7 +102,7 @@ impl Scope {
                 }
             }
             match found[..] {
-                [index] => return Some((index, column.to_owned())),
+                [index] => return column_of(index),
                 [] => level = self.parents[here],
                 // Ambiguous: PostgreSQL says so, or it is the merged column of USING.
                 _ => return None,

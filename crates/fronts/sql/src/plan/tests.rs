@@ -65,6 +65,7 @@ fn model() -> (Snapshot, Facts) {
                 facts(&[("i", 20), ("n", NUMERIC), ("c", BPCHAR), ("d", A_DOMAIN), ("x", 25)]),
             ),
         ]),
+        ..Facts::default()
     };
     (snapshot, facts)
 }
@@ -115,6 +116,8 @@ fn tables_are_bound_by_equalities_that_hold_for_every_row() {
         ),
         ("SELECT * FROM (SELECT * FROM t WHERE k = 5) x", vec![five()]),
         ("WITH x AS (SELECT * FROM t WHERE k = 5) SELECT * FROM x", vec![five()]),
+        ("SELECT * FROM (SELECT v AS k, k AS z FROM t) x WHERE x.z = 5", vec![five()]),
+        ("SELECT z FROM (SELECT k AS z FROM t WHERE v > 0) x WHERE z = 5", vec![five()]),
         ("SELECT * FROM both WHERE a = 1 AND b = 'x'", vec![vec![literal("1"), literal("x")]]),
         ("INSERT INTO t (v, k) VALUES (1, 5)", vec![five()]),
         ("INSERT INTO t VALUES (5, 1)", vec![five()]),
@@ -152,6 +155,10 @@ fn what_may_not_hold_for_every_row_binds_nothing() {
         "SELECT * FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.k AND u.k = 5)",
         "SELECT * FROM t WHERE k = 5 AND v IN (SELECT v FROM u)",
         "SELECT * FROM (SELECT * FROM t) x WHERE x.k = 5",
+        "SELECT * FROM (SELECT k FROM t LIMIT 1) x WHERE x.k = 5",
+        "SELECT * FROM (SELECT v AS k FROM t) x WHERE x.k = 5",
+        "SELECT * FROM (SELECT k, row_number() OVER (ORDER BY v) AS n FROM t) x WHERE x.k = 5",
+        "SELECT * FROM (SELECT k FROM t) x (v) WHERE x.v = 5",
         "SELECT * FROM t WHERE k = 5 UNION SELECT * FROM t",
         "SELECT * FROM both WHERE a = 1",
         "DELETE FROM t WHERE true OR k = 5",

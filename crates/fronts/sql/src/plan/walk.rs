@@ -126,11 +126,16 @@ impl<'a, 'c> Walk<'a, 'c> {
         Ok(level)
     }
 
-    pub(super) fn derived(&mut self, query: &Query, parent: Option<usize>) -> Result<(), SqlError> {
+    /// The answer is the level of the query.
+    pub(super) fn derived(
+        &mut self,
+        query: &Query,
+        parent: Option<usize>,
+    ) -> Result<usize, SqlError> {
         let outside = std::mem::replace(&mut self.in_derived, true);
-        self.query(query, parent)?;
+        let level = self.query(query, parent)?;
         self.in_derived = outside;
-        Ok(())
+        Ok(level)
     }
 
     fn body(&mut self, body: &SetExpr, parent: Option<usize>) -> Result<usize, SqlError> {

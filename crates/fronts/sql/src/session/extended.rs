@@ -227,7 +227,7 @@ impl Session {
     }
 
     /// Sends the batch and passes its answers on.
-    async fn send_batch(&mut self, has_sync: bool) -> Result<(), Stop> {
+    pub(super) async fn send_batch(&mut self, has_sync: bool) -> Result<(), Stop> {
         let Some(Batch { shard, mut out, expected, fresh }) = self.batch.take() else {
             return Ok(());
         };
@@ -302,6 +302,9 @@ impl Session {
                     // The Sync behind Execute comes while data is awaited, and is ignored like any other then.
                     self.has_copied = !copy.is_to;
                     return self.copy(snapshot, copy, &planned.text).await;
+                }
+                if let Plan::CopyQuery(copy) = &planned.plan {
+                    return self.copy_query(snapshot, &planned, &copy.shape).await;
                 }
                 if let Plan::Empty = planned.plan {
                     write_empty(&mut self.client.out, tag::EMPTY_QUERY);

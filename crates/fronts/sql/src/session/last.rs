@@ -17,7 +17,7 @@ use crate::shard::Ended;
 use crate::space::{Description, Planned};
 
 /// The number of PostgreSQL's type `text[]`.
-const TEXTS: u32 = 1009;
+pub(super) const TEXTS: u32 = 1009;
 
 impl Session {
     /// What PostgreSQL itself makes of the rows of all shards.
@@ -75,6 +75,20 @@ impl Session {
     }
 }
 
+/// A query for rows that are parameters behind the first ones: an array of texts for each column.
+pub(super) fn rows_sql(
+    types: &[String],
+    parameters: usize,
+    name: impl Fn(usize) -> String,
+) -> String {
+    let list =
+        |make: &dyn Fn(usize) -> String| (0..types.len()).map(make).collect::<Vec<_>>().join(", ");
+    let casts = list(&|index| format!("c{}::{} AS {}", index + 1, types[index], name(index)));
+    let arrays = list(&|index| format!("${}::text[]", parameters + index + 1));
+    let columns = list(&|index| format!("c{}", index + 1));
+    format!("SELECT {casts} FROM unnest({arrays}) AS lazuli_values({columns})")
+}
+
 /// The statement of the last step, over rows that are parameters: an array of texts for each column.
 fn last_text(
     fan_out: &FanOut,
@@ -83,13 +97,8 @@ fn last_text(
     parameters: usize,
 ) -> Result<String, SqlError> {
     let count = types.len();
-    let list = |make: &dyn Fn(usize) -> String| (0..count).map(make).collect::<Vec<_>>().join(", ");
-    let casts = list(&|index| format!("c{0}::{1} AS c{0}", index + 1, names[index]));
-    let arrays = list(&|index| format!("${}::text[]", parameters + index + 1));
-    let columns = list(&|index| format!("c{}", index + 1));
-    let rows = format!(
-        "(SELECT {casts} FROM unnest({arrays}) AS lazuli_values({columns})) AS lazuli_rows"
-    );
+    let rows = rows_sql(names, parameters, |index| format!("c{}", index + 1));
+    let rows = format!("({rows}) AS lazuli_rows");
     match &fan_out.last {
         Last::Concatenate => Err(SqlError::new(code::INTERNAL, "rows without a last step")),
         Last::Arrange { keys, hidden, is_distinct, tail } => {

@@ -1,17 +1,19 @@
 //! One session of a client.
 //!
 //! `startup` lets the client in, `client` reads and writes its messages. `simple` answers Query messages and `extended` those
-//! of the extended protocol; both route statements (`route`), run them on one shard (`relay`) or on several (`spread`, `write`),
+//! of the extended protocol; both route statements (`route`), run them on one shard (`relay`) or on several (`spread`, `parts`, `write`),
 //! or by themselves (`own`). `transaction` holds the sessions on shards that a transaction uses, `copy` carries data of COPY.
 
 mod arrays;
 mod client;
 mod copy;
+mod copy_query;
 mod copy_rows;
 mod describe;
 mod extended;
 mod last;
 mod own;
+mod parts;
 mod relay;
 mod route;
 mod simple;
@@ -309,6 +311,11 @@ fn is_end(plan: &Plan) -> bool {
         Plan::Command(command) => {
             matches!(command, Command::Commit | Command::Rollback | Command::RollbackTo(_))
         }
-        Plan::Empty | Plan::Anywhere | Plan::Routed(_) | Plan::Copy(_) => false,
+        Plan::Empty
+        | Plan::Anywhere
+        | Plan::Routed(_)
+        | Plan::Copy(_)
+        | Plan::CopyQuery(_)
+        | Plan::Cursor => false,
     }
 }

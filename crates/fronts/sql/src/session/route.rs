@@ -45,8 +45,17 @@ impl Session {
         let types = described.as_deref().unwrap_or(&planned.types);
         let parameters = Parameters { bind, types };
         match &planned.plan {
-            Plan::Empty | Plan::Command(_) | Plan::Copy(_) => Ok(To::Here),
+            Plan::Empty | Plan::Command(_) | Plan::Copy(_) | Plan::CopyQuery(_) => Ok(To::Here),
             Plan::Anywhere => Ok(To::Shard(self.anywhere(snapshot))),
+            Plan::Cursor if self.tx.leases.is_empty() => {
+                Err(SqlError::new(code::BAD_CURSOR, "there is no cursor in this transaction")
+                    .into())
+            }
+            Plan::Cursor if self.tx.leases.len() > 1 => {
+                let message = "cursors are not supported in a transaction on several shards";
+                Err(SqlError::refused(message).into())
+            }
+            Plan::Cursor => Ok(To::Shard(self.anywhere(snapshot))),
             Plan::Routed(routed) => self.route_tables(snapshot, routed, &parameters),
         }
     }
@@ -94,6 +103,7 @@ impl Session {
             [one] => Ok(To::Shard(one)),
             _ => match &routed.spread {
                 Spread::Refused(error) => Err(error.clone().into()),
+                Spread::Gather(_) => Ok(To::Shards(shards)),
                 Spread::Select(_) | Spread::Write(_) if routed.fixed.is_none() => {
                     Ok(To::Shards(shards))
                 }
@@ -113,10 +123,10 @@ fn everywhere(snapshot: &Snapshot, routed: &Routed) -> Result<To, Stop> {
     if let Spread::Refused(error) = &routed.spread {
         return Err(error.clone().into());
     }
-    if routed.fixed.is_some() {
+    if routed.fixed.is_some() && !matches!(routed.spread, Spread::Gather(_)) {
         return Err(mixed().into());
     }
-    let mut shards = BTreeSet::new();
+    let mut shards: BTreeSet<usize> = routed.fixed.into_iter().collect();
     for map in routed.maps.iter().filter_map(|map| snapshot.maps.get(*map)) {
         for mapping in &map.mappings {
             check(mapping.state, routed.is_write)?;

@@ -161,6 +161,7 @@ impl Session {
             To::Shard(shard) => self.relay_simple(snapshot, shard, text).await,
             To::Here => match &planned.plan {
                 Plan::Copy(copy) => self.copy(snapshot, copy, text).await,
+                Plan::CopyQuery(copy) => self.copy_query(snapshot, &planned, &copy.shape).await,
                 _ => {
                     let done = self.own(snapshot, &planned).await?;
                     done.write(&mut self.client.out, true);

@@ -23,13 +23,13 @@ use crate::space::{Description, Planned, Space};
 use crate::types::{FIRST_OWN_OID, on_shard};
 
 /// A session on a shard for the time of one statement.
-struct Asked {
-    id: u32,
+pub(super) struct Asked {
+    pub(super) id: u32,
     name: String,
     /// None if the shard could not be reached, which is fine where partial answers are.
-    lease: Option<Lease>,
+    pub(super) lease: Option<Lease>,
     /// Whether it belongs to the transaction.
-    is_held: bool,
+    pub(super) is_held: bool,
 }
 
 pub(super) type Rows = Vec<Vec<Option<Bytes>>>;
@@ -51,6 +51,10 @@ impl Session {
             (Spread::Select(fan_out), To::Shards(shards)) => {
                 self.select(snapshot, planned, fan_out, bind, shards, is_simple).await
             }
+            (Spread::Gather(gather), To::Shards(_)) => {
+                // A part may be made of parts.
+                Box::pin(self.finish_parts(snapshot, planned, gather, bind, is_simple)).await
+            }
             (Spread::Refused(error), _) => Err(error.clone().into()),
             _ => self.write(snapshot, planned, &routed.spread, bind, to, is_simple).await,
         }
@@ -65,9 +69,9 @@ impl Session {
         to: &To,
     ) -> Result<(Vec<Bytes>, String), Stop> {
         let before = std::mem::take(&mut self.client.out);
-        self.client.is_held = true;
+        let was_held = std::mem::replace(&mut self.client.is_held, true);
         let ran = self.run_spread(snapshot, planned, bind, to, false).await;
-        self.client.is_held = false;
+        self.client.is_held = was_held;
         let answers = std::mem::replace(&mut self.client.out, before);
         if let Err(stop) = ran {
             self.client.out.extend_from_slice(&answers);
@@ -98,11 +102,7 @@ impl Session {
         shards: &[usize],
         is_simple: bool,
     ) -> Result<(), Stop> {
-        if self.tx.is_snapshot() {
-            let message = "a transaction with one snapshot cannot read from several shards";
-            let hint = "Use READ COMMITTED, or name one key.";
-            return Err(SqlError::refused(message).hint(hint).into());
-        }
+        self.refuse_one_snapshot()?;
         let description = self.describe(snapshot, planned).await?;
         refuse_binary(&self.space, &description, &bind.result_formats)?;
         let is_last = fan_out.last != Last::Concatenate;
@@ -142,8 +142,16 @@ impl Session {
         }
     }
 
+    pub(super) fn refuse_one_snapshot(&self) -> Result<(), SqlError> {
+        if !self.tx.is_snapshot() {
+            return Ok(());
+        }
+        let message = "a transaction with one snapshot cannot read from several shards";
+        Err(SqlError::refused(message).hint("Use READ COMMITTED, or name one key."))
+    }
+
     /// Sends a statement to a shard, in the transaction's session there or in one for the time of the statement.
-    async fn ask(
+    pub(super) async fn ask(
         &mut self,
         snapshot: &Snapshot,
         shard: usize,
@@ -191,7 +199,7 @@ impl Session {
     }
 
     /// Puts the transaction's session back.
-    fn hold(&mut self, id: u32, lease: Option<Lease>, is_held: bool) {
+    pub(super) fn hold(&mut self, id: u32, lease: Option<Lease>, is_held: bool) {
         if let (true, Some(lease)) = (is_held, lease) {
             self.tx.leases.insert(id, lease);
         }
@@ -255,7 +263,7 @@ impl Session {
     }
 
     /// The rows of all shards, decoded.
-    async fn gather(&mut self, asked: Vec<Asked>) -> Result<Rows, Stop> {
+    pub(super) async fn gather(&mut self, asked: Vec<Asked>) -> Result<Rows, Stop> {
         let (mut rows, mut size, mut failed) = (Rows::new(), 0, None);
         for Asked { id, name, lease, is_held } in asked {
             let Some(mut lease) = lease else { continue };
@@ -282,7 +290,7 @@ impl Session {
 }
 
 /// Rows of several shards have one description, so none of their values may hold numbers of a shard's own types.
-fn refuse_binary(
+pub(super) fn refuse_binary(
     space: &Space,
     description: &Description,
     formats: &[i16],
@@ -323,7 +331,7 @@ async fn gather_from(lease: &mut Lease, rows: &mut Rows, size: &mut usize) -> Re
     error.map_or(Ok(()), |error| Err(spread_error(&error)))
 }
 
-fn too_much() -> SqlError {
+pub(super) fn too_much() -> SqlError {
     let message = format!(
         "the rows of all shards are more than {GATHERED_ROWS_MAX} or too large to be sorted or grouped"
     );

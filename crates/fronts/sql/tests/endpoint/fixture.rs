@@ -24,6 +24,7 @@ CREATE TABLE orders (tenant int, id int, amount int, note text, at timestamptz, 
 CREATE TABLE items (tenant int, order_id int, sku text, qty int, price numeric(10,2), PRIMARY KEY (tenant, order_id, sku));
 CREATE TABLE events (source text, number bigint, body jsonb, PRIMARY KEY (source, number));
 CREATE TABLE countries (code text PRIMARY KEY, name text);
+CREATE VIEW large AS SELECT o.tenant, o.id, o.note, o.amount FROM orders o WHERE o.id > 10;
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
 ";
 

@@ -21,6 +21,128 @@ impl Chance {
 
 /// A query over the tables, and whether all its rows have one order.
 pub(crate) fn random_query(chance: &mut Chance) -> (String, bool) {
+    match chance.below(10) {
+        0 => set_operation(chance),
+        1 => over_rows(chance),
+        2 => windows(chance),
+        _ => simple(chance),
+    }
+}
+
+/// UNION, INTERSECT and EXCEPT of two or three arms.
+fn set_operation(chance: &mut Chance) -> (String, bool) {
+    let (first, second) = (column(chance), column(chance));
+    let arm = |chance: &mut Chance| {
+        let filter = condition(chance);
+        match chance.below(5) {
+            0 => format!("SELECT DISTINCT {first}, {second} FROM orders o WHERE {filter}"),
+            1 => format!(
+                "(SELECT {first}, {second} FROM orders o WHERE {filter} ORDER BY 1, 2 LIMIT 5)"
+            ),
+            2 => format!(
+                "SELECT {first}, {second} FROM orders o JOIN items i ON i.tenant = o.tenant AND i.order_id = o.id"
+            ),
+            _ => format!("SELECT {first}, {second} FROM orders o WHERE {filter}"),
+        }
+    };
+    let operator = |chance: &mut Chance| {
+        chance.pick(&["UNION", "UNION ALL", "INTERSECT", "EXCEPT", "EXCEPT ALL", "INTERSECT ALL"])
+    };
+    let mut text = format!("{} {} {}", arm(chance), operator(chance), arm(chance));
+    if chance.below(3) == 0 {
+        text = format!("{text} {} {}", operator(chance), arm(chance));
+    }
+    match chance.below(3) {
+        0 => (text, false),
+        1 => (format!("{text} ORDER BY 1, 2"), true),
+        _ => (format!("{text} ORDER BY 1 DESC, 2 LIMIT 4 OFFSET 1"), true),
+    }
+}
+
+/// Queries over the rows of others: in WITH, in FROM, and through a view.
+fn over_rows(chance: &mut Chance) -> (String, bool) {
+    let filter = condition(chance);
+    let inner = match chance.below(5) {
+        0 => format!("SELECT o.tenant, o.id, o.note, o.amount FROM orders o WHERE {filter}"),
+        1 => format!("SELECT o.tenant, o.id, o.note, o.amount FROM orders o WHERE {filter} ORDER BY o.id LIMIT 20"),
+        2 => "SELECT o.note, count(*) AS id, sum(o.amount) AS amount, min(o.tenant) AS tenant FROM orders o GROUP BY o.note".to_owned(),
+        3 => format!("SELECT o.tenant, i.qty AS id, i.sku AS note, o.amount FROM orders o JOIN items i ON i.tenant = o.tenant AND i.order_id = o.id WHERE {filter}"),
+        _ => "SELECT tenant, id, note, amount FROM large".to_owned(),
+    };
+    let (with, from) = match chance.below(3) {
+        0 => (format!("WITH x AS ({inner}) "), "x".to_owned()),
+        1 => (
+            format!(
+                "WITH x (tenant, id, note, amount) AS (SELECT tenant, id, note, amount FROM ({inner}) y) "
+            ),
+            "x".to_owned(),
+        ),
+        _ => (String::new(), format!("({inner}) x")),
+    };
+    let limit = chance.pick(&["", " LIMIT 3", " LIMIT 2 OFFSET 2"]);
+    match chance.below(5) {
+        0 => (
+            format!(
+                "{with}SELECT x.tenant, x.id, x.note, x.amount FROM {from} ORDER BY 1, 2, 3, 4{limit}"
+            ),
+            true,
+        ),
+        1 => (format!("{with}SELECT count(*), sum(x.amount), max(x.note) FROM {from}"), true),
+        2 => (
+            format!(
+                "{with}SELECT x.note, count(*), percentile_cont(0.5) WITHIN GROUP (ORDER BY x.id) FROM {from} GROUP BY x.note ORDER BY 1"
+            ),
+            true,
+        ),
+        3 => (
+            format!(
+                "{with}SELECT x.id, row_number() OVER (ORDER BY x.tenant, x.id, x.note, x.amount) FROM {from}"
+            ),
+            false,
+        ),
+        _ => (
+            format!(
+                "{with}SELECT x.id, c.name FROM {from} LEFT JOIN countries c ON c.code = x.note WHERE x.id > 3"
+            ),
+            false,
+        ),
+    }
+}
+
+/// Window functions, some of them partitioned by the key.
+fn windows(chance: &mut Chance) -> (String, bool) {
+    let by =
+        chance.pick(&["o.tenant", "o.tenant", "o.tenant, o.note", "o.note", "o.tenant, o.id % 2"]);
+    let over = format!("OVER (PARTITION BY {by} ORDER BY o.id)");
+    let window = chance.pick(&[
+        "row_number()",
+        "rank()",
+        "lag(o.id)",
+        "sum(o.amount)",
+        "count(*)",
+        "first_value(o.note)",
+    ]);
+    let filter = condition(chance);
+    match chance.below(4) {
+        0 => (
+            format!(
+                "SELECT o.tenant, o.id, {window} {over} FROM orders o WHERE {filter} ORDER BY 1, 2 LIMIT 7"
+            ),
+            true,
+        ),
+        1 => (
+            "SELECT o.tenant, count(*), rank() OVER (PARTITION BY o.tenant ORDER BY count(*)) FROM orders o GROUP BY o.tenant".to_owned(),
+            false,
+        ),
+        2 => (
+            format!("SELECT DISTINCT o.tenant, {window} {over} FROM orders o WHERE {filter}"),
+            false,
+        ),
+        _ => (format!("SELECT o.id, {window} {over} FROM orders o WHERE {filter}"), false),
+    }
+}
+
+fn simple(chance: &mut Chance) -> (String, bool) {
     let from = chance.pick(&[
         "orders o",
         "orders o",

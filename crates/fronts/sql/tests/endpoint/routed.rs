@@ -39,6 +39,40 @@ async fn statements_go_to_the_shard_of_their_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_cursor_reads_piece_by_piece_on_the_shard_of_its_transaction() {
+    let Some(endpoint) = Endpoint::start().await else { return };
+    let client = endpoint.connect().await;
+    for id in 0..7 {
+        let text = format!("INSERT INTO orders (tenant, id, amount) VALUES (150, {id}, 0)");
+        client.execute(&text, &[]).await.unwrap();
+    }
+    let ask = async |text: &str| rows(&client, text).await;
+    let declare = "DECLARE c NO SCROLL CURSOR WITHOUT HOLD FOR SELECT id FROM orders WHERE tenant = 150 ORDER BY id";
+    assert!(ask(declare).await.unwrap_err().starts_with("25P01"));
+    ask("BEGIN").await.unwrap();
+    ask(declare).await.unwrap();
+    assert_eq!(ask("FETCH 3 FROM c").await.unwrap(), ["0", "1", "2"]);
+    ask("MOVE 2 IN c").await.unwrap();
+    assert_eq!(client.query("FETCH ALL FROM c", &[]).await.unwrap().len(), 2);
+    ask("CLOSE c").await.unwrap();
+    assert!(ask("FETCH 1 FROM c").await.unwrap_err().starts_with("34000"));
+    ask("ROLLBACK").await.unwrap();
+    for (text, code) in [
+        ("FETCH 1 FROM c", "34000"),
+        ("DECLARE c CURSOR WITH HOLD FOR SELECT id FROM orders WHERE tenant = 150", "0A000"),
+        ("DECLARE c CURSOR FOR SELECT id FROM orders", "0A000"),
+        ("DECLARE c CURSOR FOR DELETE FROM orders WHERE tenant = 150", "0A000"),
+        ("DECLARE c CURSOR FOR SELECT 1", "0A000"),
+    ] {
+        ask("BEGIN").await.unwrap();
+        let error = ask(text).await.unwrap_err();
+        assert!(error.starts_with(code), "{text}: {error}");
+        ask("ROLLBACK").await.unwrap();
+    }
+    assert_eq!(ask("CLOSE ALL").await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_routed_is_refused_by_name() {
     let Some(endpoint) = Endpoint::start().await else { return };
     let client = endpoint.connect().await;
