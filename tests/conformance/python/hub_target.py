@@ -10,10 +10,10 @@ KEY = "SAS_KEY_VALUE"
 
 
 class Hub:
-    def __init__(self, target, partitions=2):
+    def __init__(self, target, partitions=2, **config):
         self.port = target["endpoints"]["bus"].rsplit(":", 1)[1]
         self.kafka = Kafka(target)
-        self.name = self.kafka.topic(partitions)
+        self.name = self.kafka.topic(partitions, **config)
 
     def string(self, key=KEY):
         return (

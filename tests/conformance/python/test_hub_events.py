@@ -161,6 +161,30 @@ def test_what_is_published_over_amqp_is_read_over_kafka_and_back(hub):
     assert values(hub.kafka.read(hub.name, 2))[-1] == b"over kafka"
 
 
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_what_kafka_has_compressed_is_read_over_amqp(hub, codec):
+    producer = hub.kafka.producer(**{"compression.type": codec, "linger.ms": 100})
+    sent = [f"{number} " + "text " * 100 for number in range(50)]
+    hub.kafka.send(hub.name, [text.encode() for text in sent], producer, partition=0, key=b"k")
+    events = hub.read(50, partition_id="0")
+    assert texts(events) == sent
+    assert [event.sequence_number for _, event in events] == list(range(50))
+    assert {event.partition_key for _, event in events} == {b"k"}
+
+
+def test_a_compacted_hub_is_read_over_its_gaps(target):
+    hub = Hub(target, 1, **{"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"})
+    for number in range(4):
+        hub.send([f"a{number}"], partition_key="a")
+        hub.send([f"b{number}"], partition_key="b")
+    hub.kafka.send(hub.name, [b"a4"], key=b"a")
+    found, end = [], time.monotonic() + WAIT_SECONDS
+    while found != ["b3", "a4"] and time.monotonic() < end:
+        time.sleep(1)
+        found = texts(hub.read(2))
+    assert found == ["b3", "a4"]
+
+
 def test_a_missing_hub_a_missing_group_and_a_wrong_key_are_refused(hub):
     with pytest.raises((ConnectError, EventHubError)):
         hub.name, name = f"no{uuid.uuid4().hex}", hub.name

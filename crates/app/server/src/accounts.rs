@@ -118,7 +118,7 @@ pub fn check_name(name: &str) -> Result<(), AccountFault> {
     Err(AccountFault("an account name has 3 to 24 lower-case letters and digits".to_owned()))
 }
 
-fn new_key() -> Result<Secret, AccountFault> {
+pub(crate) fn new_key() -> Result<Secret, AccountFault> {
     let mut bytes = [0; KEY_BYTES];
     getrandom::fill(&mut bytes)
         .map_err(|error| AccountFault(format!("the system gives no random bytes: {error}")))?;

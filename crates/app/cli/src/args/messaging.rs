@@ -151,6 +151,23 @@ pub(crate) enum BusCommand {
         #[command(flatten)]
         owner: Owner,
     },
+    /// List the rules of the whole namespace beside RootManageSharedAccessKey
+    Rules(#[command(flatten)] Owner),
+    /// Make a rule of the whole namespace, or change it, and print its new keys
+    SetRule {
+        name: String,
+        /// What it allows: Send, Listen, Manage
+        #[arg(long, value_name = "RIGHTS", value_delimiter = ',', required = true)]
+        rights: Vec<String>,
+        #[command(flatten)]
+        owner: Owner,
+    },
+    /// Delete a rule of the whole namespace
+    DeleteRule {
+        name: String,
+        #[command(flatten)]
+        owner: Owner,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -174,6 +191,9 @@ pub(crate) enum HubCommand {
         /// How many bytes of events a partition keeps
         #[arg(long, value_name = "BYTES")]
         retention_bytes: Option<u64>,
+        /// What may go: delete, compact (all events of a key but its newest), or compact,delete
+        #[arg(long, value_name = "POLICY")]
+        cleanup: Option<String>,
         #[command(flatten)]
         owner: Owner,
     },

@@ -37,7 +37,44 @@ pub(crate) fn run(command: BusCommand) -> Result<()> {
         }
         BusCommand::Send { message, owner } => send(&message, &owner),
         BusCommand::Resubmit { name, numbers, owner } => resubmit(&name, &numbers, &owner),
+        BusCommand::Rules(owner) => rules(&owner),
+        BusCommand::SetRule { name, rights, owner } => {
+            let (client, account) = found(&owner)?;
+            let body = json!({ "rights": rights });
+            let answer = client.put(&rule(&account, &name), &body)?;
+            output::changed(owner.target.json, &answer, || {
+                format!(
+                    "rule {name}\nprimary key: {}\nsecondary key: {}",
+                    cell(&answer["primary_key"]),
+                    cell(&answer["secondary_key"])
+                )
+            });
+            Ok(())
+        }
+        BusCommand::DeleteRule { name, owner } => {
+            let (client, account) = found(&owner)?;
+            let answer = client.delete(&rule(&account, &name))?;
+            output::changed(owner.target.json, &answer, || format!("deleted rule {name}"));
+            Ok(())
+        }
     }
+}
+
+/// The path of a rule of the whole namespace.
+fn rule(account: &str, name: &str) -> String {
+    format!("/v1/bus-rules/{}/{}", percent_encode(account), percent_encode(name))
+}
+
+fn rules(owner: &Owner) -> Result<()> {
+    let (client, account) = found(owner)?;
+    let answer = client.get(&format!("/v1/bus-rules/{}", percent_encode(&account)))?;
+    if owner.target.json {
+        output::json(&answer["rules"]);
+        return Ok(());
+    }
+    let columns = ["name", "rights"];
+    output::table(&columns, &rows(&answer["rules"], &columns));
+    Ok(())
 }
 
 /// The server, and the account on it that a command is for.

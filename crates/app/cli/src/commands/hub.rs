@@ -18,13 +18,14 @@ pub(crate) fn run(command: HubCommand) -> Result<()> {
     match command {
         HubCommand::List(owner) => list(&owner),
         HubCommand::Show { name, owner } => show(&name, &owner),
-        HubCommand::Create { name, partitions, retention, retention_bytes, owner } => {
+        HubCommand::Create { name, partitions, retention, retention_bytes, cleanup, owner } => {
             let (client, account) = found(&owner)?;
             let body = json!({
                 "name": name,
                 "partitions": partitions,
                 "retention_hours": retention,
                 "retention_bytes": retention_bytes,
+                "cleanup": cleanup,
             });
             let answer = client.post(&format!("/v1/hubs/{}", percent_encode(&account)), &body)?;
             output::changed(owner.target.json, &answer, || {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lazuli_bus::shown::{self, Typed};
 use lazuli_log::limits::CAPTURE_BYTES_MAX;
-use lazuli_log::{Capture, Hub, HubSettings, ReadLimit};
+use lazuli_log::{Capture, Cleanup, Hub, HubSettings, ReadLimit};
 use serde_json::{Map, Value, json};
 
 use super::super::refusal::{Refusal, Result};
@@ -28,6 +28,7 @@ fn describe(hub: &Hub) -> Value {
         "partitions": settings.partitions,
         "retention_hours": settings.retention.map(|it| it.as_secs_f64() / HOUR.as_secs_f64()),
         "retention_bytes": settings.retention_bytes,
+        "cleanup": settings.cleanup.name(),
         "created_ms": hub.created_ms,
         "groups": settings.groups,
         "capture": settings.capture.as_ref().map(|it| json!({
@@ -57,6 +58,10 @@ pub(super) async fn create(running: &Running, account: &str, body: &Value) -> Re
         new.retention = (hours > 0).then(|| HOUR * hours);
     }
     new.retention_bytes = maybe_number(body, "retention_bytes")?;
+    if let Some(cleanup) = maybe_text(body, "cleanup")? {
+        let refused = || Refusal::bad_request("cleanup is delete, compact, or compact,delete");
+        new.cleanup = Cleanup::of_name(&cleanup).ok_or_else(refused)?;
+    }
     if running.bus.entity(account, name).await.is_ok() {
         return Err(Refusal::bad_request("there is a queue or topic of this name"));
     }

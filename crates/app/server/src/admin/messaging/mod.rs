@@ -8,6 +8,7 @@ mod entities;
 mod hubs;
 mod messages;
 mod routes;
+mod rules;
 
 use lazuli_http::Request;
 use lazuli_log::Start;
@@ -45,6 +46,18 @@ pub(super) enum Messaging {
     Purge(EntityPath),
     /// Sends dead letters to where they came from.
     Resubmit(EntityPath),
+    ListRules {
+        account: String,
+    },
+    /// Makes or changes a rule of the whole namespace.
+    SetRule {
+        account: String,
+        rule: String,
+    },
+    DeleteRule {
+        account: String,
+        rule: String,
+    },
     ListHubs {
         account: String,
         after: Option<String>,
@@ -113,6 +126,15 @@ pub(super) async fn run(running: &Running, wanted: Messaging, request: Request) 
         }
         It::Purge(path) => messages::purge(running, &path).await,
         It::Resubmit(path) => messages::resubmit(running, &path, &body(request).await?).await,
+        It::ListRules { account } => {
+            known(running, &account).await?;
+            rules::list(running, &account).await
+        }
+        It::SetRule { account, rule } => {
+            known(running, &account).await?;
+            rules::set(running, &account, &rule, &body(request).await?).await
+        }
+        It::DeleteRule { account, rule } => rules::delete(running, &account, &rule).await,
         It::ListHubs { account, after, most } => {
             known(running, &account).await?;
             hubs::list(running, &account, after.as_deref(), most).await

@@ -49,6 +49,18 @@ pub(in crate::admin) const ROUTES: &[Route] = &[
         made(Messaging::Resubmit(entity(given)?))
     })
     .recording(&["numbers"]),
+    read("/v1/bus-rules/{account}", "list-bus-rules", |given| {
+        made(Messaging::ListRules { account: given.text("account")? })
+    }),
+    change("PUT", "/v1/bus-rules/{account}/{rule}", "set-bus-rule", |given| {
+        let (account, rule) = (given.text("account")?, given.text("rule")?);
+        made(Messaging::SetRule { account, rule })
+    })
+    .recording(&["rights"]),
+    change("DELETE", "/v1/bus-rules/{account}/{rule}", "delete-bus-rule", |given| {
+        let (account, rule) = (given.text("account")?, given.text("rule")?);
+        made(Messaging::DeleteRule { account, rule })
+    }),
     read("/v1/hubs/{account}", "list-hubs", |given| {
         let (account, after) = (given.text("account")?, given.parameter("after"));
         let after = after.map(str::to_owned);
@@ -59,7 +71,7 @@ pub(in crate::admin) const ROUTES: &[Route] = &[
     change("POST", "/v1/hubs/{account}", "create-hub", |given| {
         made(Messaging::CreateHub { account: given.text("account")? })
     })
-    .recording(&["name", "partitions", "retention_hours", "retention_bytes"]),
+    .recording(&["name", "partitions", "retention_hours", "retention_bytes", "cleanup"]),
     read("/v1/hubs/{account}/{hub}", "show-hub", |given| made(Messaging::ShowHub(hub(given)?))),
     change("DELETE", "/v1/hubs/{account}/{hub}", "delete-hub", |given| {
         made(Messaging::DeleteHub(hub(given)?))
