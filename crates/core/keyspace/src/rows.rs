@@ -41,6 +41,11 @@ pub(crate) enum Row<'b> {
     GarbageDatabase {
         database: u32,
     },
+    /// A library of functions is this from now on; it is gone if it has no code.
+    Library {
+        name: &'b [u8],
+        code: &'b [u8],
+    },
     /// The databases of all numbers, four bytes each.
     Numbers {
         numbers: &'b [u8],
@@ -54,6 +59,7 @@ const ELEMENT_GONE: u8 = 4;
 const GARBAGE: u8 = 5;
 const GARBAGE_DATABASE: u8 = 6;
 const NUMBERS: u8 = 7;
+const LIBRARY: u8 = 8;
 
 /// Rows in one buffer. Without persistence nothing is put into it.
 #[derive(Debug, Default)]
@@ -82,6 +88,7 @@ impl Rows {
             Row::GarbageDatabase { database } => {
                 self.write(GARBAGE_DATABASE, database, 0, &[]);
             }
+            Row::Library { name, code } => self.write(LIBRARY, 0, 0, &[name, code]),
             Row::Numbers { numbers } => self.write(NUMBERS, 0, 0, &[numbers]),
         }
     }
@@ -125,6 +132,7 @@ pub(crate) fn read(mut bytes: &[u8]) -> impl Iterator<Item = Row<'_>> {
             GARBAGE => Row::Garbage { database, key: part()?, generation },
             GARBAGE_DATABASE => Row::GarbageDatabase { database },
             NUMBERS => Row::Numbers { numbers: part()? },
+            LIBRARY => Row::Library { name: part()?, code: part()? },
             _ => return None,
         };
         bytes = rest;
@@ -146,6 +154,7 @@ mod tests {
             Row::Gone { database: 4, key: b"k" },
             Row::GarbageDatabase { database: 5 },
             Row::Numbers { numbers: &[1, 0] },
+            Row::Library { name: b"lib", code: b"" },
         ];
         let mut rows = Rows { is_on: true, bytes: Vec::new() };
         all.iter().for_each(|row| rows.push(*row));

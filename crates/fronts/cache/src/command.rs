@@ -301,6 +301,10 @@ const WHOLE: &[&str] = &[
     "debug",
     "move",
     "info",
+    "function|delete",
+    "function|flush",
+    "function|load",
+    "function|restore",
 ];
 
 fn locks_of(name: &str, keys: &[KeySpec]) -> Locks {

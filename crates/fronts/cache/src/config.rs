@@ -59,6 +59,8 @@ const SETTABLE: &[(&str, &str)] = &[
     ("busy-reply-threshold", "5000"),
     ("latency-monitor-threshold", "0"),
     ("latency-tracking", "yes"),
+    ("masterauth", ""),
+    ("masteruser", ""),
     ("maxmemory", "0"),
     ("maxmemory-policy", "noeviction"),
     ("notify-keyspace-events", ""),
@@ -109,6 +111,11 @@ impl Config {
         all
     }
 
+    /// The value of one parameter; empty if there is no such.
+    pub(crate) fn value(&self, name: &str) -> String {
+        self.get(&[name.as_bytes()]).remove(name).unwrap_or_default()
+    }
+
     /// Sets a parameter and lets it take effect.
     pub(crate) fn set(&self, keyspace: &Keyspace, name: &str, value: &str) -> Result<(), Refused> {
         let name = name.to_ascii_lowercase();
@@ -156,7 +163,8 @@ impl Config {
             "latency-tracking" if !matches!(value, "yes" | "no") => {
                 return Err(Refused::Invalid("argument must be 'yes' or 'no'"));
             }
-            "latency-tracking" => {}
+            // Read when a server is followed.
+            "latency-tracking" | "masterauth" | "masteruser" => {}
             _ => drop(natural()?),
         }
         Ok(value.to_owned())

@@ -82,10 +82,14 @@ impl Server {
         if !command.takes(args.len()) || command.run.is_none() {
             return Err(wrong_arity(command));
         }
+        if session.is_source {
+            return self.enqueue(session, command, args, out);
+        }
         if session.user.is_none() && !command.has(Flags::NO_AUTH) {
             return Err(Failure::of("NOAUTH Authentication required."));
         }
         self.check_access(command, args)?;
+        self.check_following(session, command)?;
         if self.is_busy_with_script() && !command.has(Flags::ALLOW_BUSY) {
             return Err(Failure::of(
                 "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN \
@@ -109,13 +113,26 @@ impl Server {
                      again. Check the log of the server.",
                 ));
             }
-            if args.iter().any(|it| it.len() > DURABLE_BYTES_MAX) {
+            // What RESTORE brings becomes many rows: it looks at each of them.
+            let is_too_long = |it: &[u8]| it.len() > DURABLE_BYTES_MAX;
+            if command.name != "restore" && args.iter().any(is_too_long) {
                 return Err(Failure::of("ERR a durable cache takes values up to 8 MiB"));
             }
         }
         if command.has(Flags::DENYOOM) && self.keyspace.memory_max() > 0 && !self.make_room() {
             return Err(Failure::NO_MEMORY);
         }
+        self.enqueue(session, command, args, out)
+    }
+
+    /// Queues a command up, if the client has begun a transaction.
+    fn enqueue(
+        &self,
+        session: &mut Session,
+        command: &'static Command,
+        args: Args<'_>,
+        out: &mut Reply,
+    ) -> Result<Admitted, Failure> {
         if let Some(queue) = &mut session.queue
             && !matches!(command.name, "exec" | "discard" | "multi" | "watch" | "quit" | "reset")
         {
@@ -146,6 +163,9 @@ impl Server {
     ) -> Next {
         let start = out.bytes.len();
         let mut space = self.space(session, command, args);
+        if session.is_source {
+            space.show_expired();
+        }
         let (result, after) = self.run_in(session, command, args, out, &mut space, true);
         let next = match after {
             After::Nothing => Next::Go,

@@ -28,5 +28,13 @@ pub(crate) const SUBSCRIBER_BYTES_MAX: usize = 32 * 1024 * 1024;
 pub(crate) const QUEUED_BYTES_MAX: usize = 1024 * 1024 * 1024;
 /// How long a client may be connected without saying who it is, where that is needed.
 pub(crate) const STRANGER_TIME_MAX: Duration = Duration::from_secs(60);
+/// How long the server that this one follows may take to be found, to accept and to read.
+pub(crate) const SOURCE_CONNECT_MAX: Duration = Duration::from_secs(5);
+/// How long it may send nothing.
+pub(crate) const SOURCE_SILENCE_MAX: Duration = Duration::from_secs(60);
+/// How long it is left alone after a connection to it has ended.
+pub(crate) const SOURCE_PAUSE: Duration = Duration::from_secs(1);
+/// The longest line of its answers.
+pub(crate) const SOURCE_LINE_BYTES_MAX: usize = 4096;
 /// How many databases there are.
 pub const DATABASES: usize = 16;

@@ -30,6 +30,8 @@ pub(crate) struct Session {
     pub(crate) cluster_node: Option<usize>,
     pub(crate) is_asking: bool,
     pub(crate) is_monitor: bool,
+    /// Whether this is no client but the server that this one follows.
+    pub(crate) is_source: bool,
     pub(crate) local: SocketAddr,
 }
 
@@ -78,6 +80,7 @@ impl Session {
             cluster_node: None,
             is_asking: false,
             is_monitor: false,
+            is_source: false,
             local,
         }
     }

@@ -33,6 +33,7 @@ async fn serve(is_open: bool, disabled: &[&str]) -> std::net::SocketAddr {
             policy: Policy::NoEviction,
             disabled: disabled.iter().map(|it| (*it).to_owned()).collect::<BTreeSet<_>>(),
             clients_max: 100,
+            source_hosts: Vec::new(),
         },
     };
     let any = "127.0.0.1:0".parse().unwrap();

@@ -20,6 +20,7 @@ mod lcs;
 mod list_positions;
 mod lists;
 mod pubsub;
+mod replication;
 mod scripting;
 mod server;
 mod set_algebra;
@@ -62,6 +63,7 @@ const ALL: &[&[(&str, Run)]] = &[
     list_positions::RUNS,
     lists::RUNS,
     pubsub::RUNS,
+    replication::RUNS,
     scripting::RUNS,
     server::RUNS,
     set_algebra::RUNS,
