@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 
 use crate::keyspace::Keyspace;
+use crate::rows::END_BYTES;
 use crate::shelf::Shelf;
 
 /// How much may wait for the store before commands wait too.
@@ -61,7 +62,8 @@ impl Journal {
     pub(crate) fn push(&self, rows: &[u8]) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.extend_from_slice(rows);
-        self.pushed.fetch_add(rows.len() as u64, Ordering::Relaxed);
+        waiting.extend_from_slice(END_BYTES);
+        self.pushed.fetch_add((rows.len() + END_BYTES.len()) as u64, Ordering::Relaxed);
         drop(waiting);
         if self.persistence == Persistence::Always {
             self.wanted.notify_one();
@@ -97,7 +99,6 @@ impl Journal {
             }
             let (rows, end) = self.take();
             if rows.is_empty() {
-                self.shelf.collect_some().await;
                 continue;
             }
             // Rows say what is, so that writing them twice does no harm.
@@ -121,10 +122,12 @@ impl Keyspace {
         }
     }
 
-    /// Writes to the store what commands change, for as long as it is polled. Ends at once if nothing is kept.
+    /// Writes to the store what commands change, and deletes garbage, for as long as it is polled. Ends at once if nothing is
+    /// kept.
     pub async fn keep(self: Arc<Self>) {
         if let Some(journal) = &self.journal {
-            journal.clone().run(self.clone()).await;
+            let collecting = journal.shelf.collect(&*self.env.clock);
+            tokio::join!(journal.clone().run(self.clone()), collecting);
         }
     }
 

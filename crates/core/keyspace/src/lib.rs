@@ -9,6 +9,7 @@ mod entry;
 mod event;
 mod eviction;
 pub mod fuzzing;
+mod garbage;
 mod journal;
 mod keys;
 mod keyspace;

@@ -1,8 +1,9 @@
 //! What commands changed, as rows for the store, in the order in which it took effect.
 //!
-//! Each database has an id, which is another one after it has been cleared. A key is one row, its head, with type, expiry and, for strings, the value; each element of a collection is a row of its
-//! own under the key and the generation that the head names. So deleting or replacing a key of any size changes one row:
-//! elements of other generations are garbage, which the journal collects later.
+//! Each database has an id, which is another one after it has been cleared. A key is one row, its head, with type, expiry and,
+//! for strings, the value; each element of a collection is a row of its own under the key and the generation that the head
+//! names. So deleting or replacing a key of any size changes one row: elements of other generations are garbage, which is
+//! deleted later.
 
 /// One changed row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +51,8 @@ pub(crate) enum Row<'b> {
     Numbers {
         numbers: &'b [u8],
     },
+    /// The end of a command or transaction: what stands in front of it is written together.
+    End,
 }
 
 const HEAD: u8 = 1;
@@ -59,7 +62,11 @@ const ELEMENT_GONE: u8 = 4;
 const GARBAGE: u8 = 5;
 const GARBAGE_DATABASE: u8 = 6;
 const NUMBERS: u8 = 7;
-const LIBRARY: u8 = 8;
+const END: u8 = 8;
+const LIBRARY: u8 = 9;
+
+/// What is put behind the rows of a command or transaction.
+pub(crate) const END_BYTES: &[u8] = &[END];
 
 /// Rows in one buffer. Without persistence nothing is put into it.
 #[derive(Debug, Default)]
@@ -90,6 +97,7 @@ impl Rows {
             }
             Row::Library { name, code } => self.write(LIBRARY, 0, 0, &[name, code]),
             Row::Numbers { numbers } => self.write(NUMBERS, 0, 0, &[numbers]),
+            Row::End => self.bytes.extend_from_slice(END_BYTES),
         }
     }
 
@@ -108,6 +116,10 @@ impl Rows {
 pub(crate) fn read(mut bytes: &[u8]) -> impl Iterator<Item = Row<'_>> {
     std::iter::from_fn(move || {
         let (&tag, rest) = bytes.split_first()?;
+        if tag == END {
+            bytes = rest;
+            return Some(Row::End);
+        }
         let (database, rest) = rest.split_first_chunk::<4>()?;
         let database = u32::from_le_bytes(*database);
         let (generation, mut rest) = rest.split_first_chunk::<8>()?;
@@ -153,6 +165,7 @@ mod tests {
             Row::Garbage { database: 3, key: b"k", generation: 7 },
             Row::Gone { database: 4, key: b"k" },
             Row::GarbageDatabase { database: 5 },
+            Row::End,
             Row::Numbers { numbers: &[1, 0] },
             Row::Library { name: b"lib", code: b"" },
         ];

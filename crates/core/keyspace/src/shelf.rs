@@ -5,7 +5,7 @@
 //! rows.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use lazuli_engine::{
@@ -14,6 +14,7 @@ use lazuli_engine::{
 };
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::garbage::Garbage;
 use crate::keyspace::Keyspace;
 use crate::loading::Loaded;
 use crate::rows::{self, Row};
@@ -27,13 +28,14 @@ pub const CONTAINER: &str = "cache/0";
 const PARTITIONS: u16 = 16;
 /// Keys and elements that are longer are named by their hash.
 const NAME_BYTES_MAX: usize = 4096;
-/// What one transaction writes at most; well below the engine's limits.
-const WRITES_MAX: usize = 20_000;
-const WRITE_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// A transaction of the store ends with the command that reaches this.
+const WRITES_ENOUGH: usize = 20_000;
+const WRITE_BYTES_ENOUGH: usize = 8 * 1024 * 1024;
+/// It ends in the middle of a command that reaches this. A row more is still below the limits of the engine.
+const WRITES_MAX: usize = 90_000;
+const WRITE_BYTES_MAX: usize = 20 * 1024 * 1024;
 /// The most partitions in one transaction.
 const PARTITIONS_AT_ONCE_MAX: usize = 64;
-/// How many rows of garbage are deleted at once.
-const GARBAGE_AT_ONCE: usize = 1000;
 
 pub(crate) const HEAD: u8 = 0;
 pub(crate) const ELEMENT: u8 = 1;
@@ -48,11 +50,11 @@ pub struct Shelf {
     engine: Arc<Engine>,
     container: ContainerId,
     schema: KeySchema,
-    garbage: Mutex<BTreeSet<Garbage>>,
+    pub(crate) garbage: Garbage,
 }
 
-/// Rows to delete: a slot and what they begin with.
-type Garbage = (u16, Bytes);
+/// Rows by slot and key, with nothing where a row is deleted.
+pub(crate) type RowsToWrite = BTreeMap<(u16, Bytes), Option<Bytes>>;
 
 /// What to write: rows, with nothing where a row is deleted.
 struct Write {
@@ -94,7 +96,7 @@ impl Shelf {
             }
             opened => opened?.id,
         };
-        Ok(Self { engine, container, schema, garbage: Mutex::default() })
+        Ok(Self { engine, container, schema, garbage: Garbage::default() })
     }
 
     pub fn engine(&self) -> &Arc<Engine> {
@@ -119,42 +121,18 @@ impl Shelf {
         Ok(ranges)
     }
 
-    /// Writes the rows of a journal: the last state of each, in the order of their commands where it takes several
-    /// transactions.
+    /// Writes the rows of a journal, in the order of their commands where it takes several transactions.
     pub(crate) async fn write(&self, journal: &[u8]) -> Result<()> {
-        let (mut last, mut bytes): (BTreeMap<(u16, Bytes), Option<Bytes>>, usize) =
-            (BTreeMap::new(), 0);
-        let mut garbage = Vec::new();
-        for row in rows::read(journal) {
-            let (slot, key, value) = match row {
-                Row::Garbage { database, key, generation } => {
-                    let mut start = key_bytes(database, key);
-                    start.put_u8(ELEMENT);
-                    start.put_u64(generation);
-                    garbage.push((slot_of(key), start.freeze()));
-                    continue;
-                }
-                Row::GarbageDatabase { database } => {
-                    let start = Bytes::copy_from_slice(&database.to_be_bytes());
-                    garbage.extend((0..SLOTS).map(|slot| (slot, start.clone())));
-                    continue;
-                }
-                row => encoded(row),
-            };
-            bytes += key.len() + value.as_ref().map_or(0, Bytes::len);
-            last.insert((slot, key), value);
-            if last.len() >= WRITES_MAX || bytes >= WRITE_BYTES_MAX {
-                self.write_rows(std::mem::take(&mut last)).await?;
-                bytes = 0;
-            }
+        let (mut rows, mut garbage) = (rows::read(journal).peekable(), Vec::new());
+        while rows.peek().is_some() {
+            self.write_rows(next_transaction(&mut rows, &mut garbage)).await?;
         }
-        self.write_rows(last).await?;
-        self.garbage.lock().unwrap_or_else(PoisonError::into_inner).extend(garbage);
+        self.garbage.add(garbage);
         Ok(())
     }
 
     /// Writes rows, all of a shard in one transaction.
-    async fn write_rows(&self, rows: BTreeMap<(u16, Bytes), Option<Bytes>>) -> Result<()> {
+    pub(crate) async fn write_rows(&self, rows: RowsToWrite) -> Result<()> {
         let mut shards: BTreeMap<(ShardId, usize), (BTreeSet<u16>, Write)> = BTreeMap::new();
         let mut partitions: BTreeMap<ShardId, BTreeSet<u64>> = BTreeMap::new();
         for ((slot, row), value) in rows {
@@ -181,34 +159,21 @@ impl Shelf {
         Ok(())
     }
 
-    /// Deletes some rows that nothing refers to.
-    pub(crate) async fn collect_some(&self) {
-        let next = self.garbage.lock().unwrap_or_else(PoisonError::into_inner).first().cloned();
-        let Some(garbage) = next else { return };
-        // What fails stays in the list and is tried again.
-        if let Ok(true) = self.collect(&garbage).await {
-            self.garbage.lock().unwrap_or_else(PoisonError::into_inner).remove(&garbage);
-        }
-    }
-
-    /// Deletes rows of garbage, up to a limit. Whether all are gone.
-    async fn collect(&self, (slot, start): &Garbage) -> Result<bool> {
-        let route = route(&self.schema, *slot)?;
+    /// The rows of a slot that begin with these bytes, up to a limit, and whether these are all.
+    pub(crate) async fn find(
+        &self,
+        slot: u16,
+        start: &[u8],
+        most: usize,
+    ) -> Result<(Vec<Bytes>, bool)> {
+        let route = route(&self.schema, slot)?;
         let view = self.engine.read(self.container, &route, 0).await?;
-        let from: Bytes = [&route[..], start].concat().into();
-        let range = KeyRange::prefix(from);
-        let limit = PageLimit::items(GARBAGE_AT_ONCE);
+        let range = KeyRange::prefix([&route[..], start].concat());
+        let limit = PageLimit::items(most);
         let page = view.scan(Space::ITEMS, &range, Direction::Forward, limit).await?;
-        drop(view);
-        let is_last = page.next.is_none();
-        let mut rows = Vec::with_capacity(page.items.len());
-        for (key, _) in page.items {
-            rows.push((ItemKey::from_bytes(key, route.len())?, None));
-        }
-        if !rows.is_empty() {
-            self.engine.write(self.container, &route, Write { rows }).await?;
-        }
-        Ok(is_last)
+        let row = |key: &Bytes| Ok(Bytes::copy_from_slice(self.split(key)?.1));
+        let rows = page.items.iter().map(|(key, _)| row(key)).collect::<Result<_>>()?;
+        Ok((rows, page.next.is_none()))
     }
 
     /// Reads everything into an empty keyspace.
@@ -218,8 +183,7 @@ impl Shelf {
         while slot < SLOTS {
             slot = self.load_partition(slot, keyspace, &mut loaded).await?;
         }
-        let garbage = loaded.finish(keyspace);
-        self.garbage.lock().unwrap_or_else(PoisonError::into_inner).extend(garbage);
+        self.garbage.add(loaded.finish(keyspace));
         Ok(())
     }
 
@@ -278,6 +242,36 @@ impl Shelf {
     }
 }
 
+/// Takes the rows that are written together, the last state of each. They end with a command, unless one has too many.
+fn next_transaction<'b>(
+    rows: &mut impl Iterator<Item = Row<'b>>,
+    garbage: &mut Vec<(u16, Bytes)>,
+) -> RowsToWrite {
+    let (mut last, mut bytes) = (RowsToWrite::new(), 0);
+    for row in rows {
+        let mut is_full = last.len() >= WRITES_MAX || bytes >= WRITE_BYTES_MAX;
+        match row {
+            Row::End => is_full |= last.len() >= WRITES_ENOUGH || bytes >= WRITE_BYTES_ENOUGH,
+            Row::Garbage { database, key, generation } => {
+                garbage.push((slot_of(key), generation_bytes(database, key, generation)));
+            }
+            Row::GarbageDatabase { database } => {
+                let start = Bytes::copy_from_slice(&database.to_be_bytes());
+                garbage.extend((0..SLOTS).map(|slot| (slot, start.clone())));
+            }
+            row => {
+                let (slot, key, value) = encoded(row);
+                bytes += key.len() + value.as_ref().map_or(0, Bytes::len);
+                last.insert((slot, key), value);
+            }
+        }
+        if is_full {
+            break;
+        }
+    }
+    last
+}
+
 /// The route of a slot.
 fn route(schema: &KeySchema, slot: u16) -> Result<Bytes> {
     MapKind::Range.route(schema, &[KeyPart::Int32(i32::from(slot))])
@@ -300,6 +294,14 @@ fn key_bytes(database: u32, key: &[u8]) -> BytesMut {
     bytes.put_u32(database);
     put_name(&mut bytes, key);
     bytes
+}
+
+/// What all rows of the elements of a generation begin with.
+fn generation_bytes(database: u32, key: &[u8], generation: u64) -> Bytes {
+    let mut bytes = key_bytes(database, key);
+    bytes.put_u8(ELEMENT);
+    bytes.put_u64(generation);
+    bytes.freeze()
 }
 
 /// A row for the store: its slot, its key, and its value unless it is deleted. A long name stands in front of the value.
@@ -356,6 +358,47 @@ fn encoded(row: Row<'_>) -> (u16, Bytes, Option<Bytes>) {
             (0, key_bytes(LIBRARIES, name).freeze(), value)
         }
         Row::Garbage { key, .. } => (slot_of(key), Bytes::new(), None),
-        Row::GarbageDatabase { .. } => (0, Bytes::new(), None),
+        Row::GarbageDatabase { .. } | Row::End => (0, Bytes::new(), None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::Rows;
+
+    fn cut(rows: &Rows) -> Vec<usize> {
+        let (mut rows, mut garbage) = (rows::read(&rows.bytes).peekable(), Vec::new());
+        let mut sizes = Vec::new();
+        while rows.peek().is_some() {
+            sizes.push(next_transaction(&mut rows, &mut garbage).len());
+        }
+        sizes
+    }
+
+    fn journal(commands: usize, keys: usize, head: &[u8]) -> Rows {
+        let mut rows = Rows { is_on: true, bytes: Vec::new() };
+        for command in 0..commands {
+            for key in 0..keys {
+                let key = (command * keys + key).to_be_bytes();
+                rows.push(Row::Head { database: 0, key: &key, head });
+            }
+            rows.push(Row::End);
+        }
+        rows
+    }
+
+    #[test]
+    fn transactions_of_the_store_end_with_commands() {
+        assert_eq!(cut(&journal(3, 7_000, b"")), [21_000]);
+        assert_eq!(cut(&journal(8, 7_000, b"")), [21_000, 21_000, 14_000]);
+        assert_eq!(cut(&journal(30, 2, &[0; 1024 * 1024])), [8, 8, 8, 8, 8, 8, 8, 4]);
+    }
+
+    #[test]
+    fn a_command_too_large_for_one_transaction_is_written_in_several() {
+        assert_eq!(cut(&journal(1, 200_000, b"")), [90_001, 90_001, 19_998]);
+        let cut = cut(&journal(1, 50, &[0; 1024 * 1024]));
+        assert_eq!((cut.iter().sum::<usize>(), cut.len()), (50, 3));
     }
 }

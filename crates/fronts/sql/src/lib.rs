@@ -62,7 +62,6 @@ pub fn front(parts: Parts) -> (Arc<dyn Protocol>, BoxFuture<()>) {
 fn assemble(parts: Parts) -> Front {
     let Parts { databases, tls, requires_tls, metrics } = parts;
     let certificate_hash = tls.as_ref().map(|tls| binding(tls.certificate()));
-    let id = format!("{:08x}{:08x}", chance(), chance());
     let seed = Sha256::digest(format!("{}{}{}{}", chance(), chance(), chance(), chance())).into();
     Front {
         databases,
@@ -73,7 +72,7 @@ fn assemble(parts: Parts) -> Front {
         pools: Pools::default(),
         cancels: Cancels::default(),
         spaces: Mutex::default(),
-        coordinator: Coordinator::new(id),
+        coordinator: Coordinator::new(),
         seed,
     }
 }

@@ -208,3 +208,63 @@ async fn a_process_that_dies_at_any_step_of_a_commit_leaves_nothing_prepared() {
     // Only the last one was decided.
     assert_eq!(amounts, ["1|300|100", "2|300|100", "3|300|100", "4|300|90"]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_was_taken_over_commits_again_under_another_name() {
+    let Some(endpoint) = Endpoint::start().await else { return };
+    let client = endpoint.connect().await;
+    rows(&client, "SET lazuli.transaction = 'two-phase'").await.unwrap();
+    let insert = |id: u32| {
+        format!("INSERT INTO orders (tenant, id, amount) VALUES (1, {id}, 5), (150, {id}, 5)")
+    };
+    rows(&client, &insert(1)).await.unwrap();
+    endpoint.on_shard("one", "UPDATE lazuli.coordinator SET epoch = epoch + 1");
+    // The first one learns of it, unless the process has noticed by itself.
+    if let Err(error) = rows(&client, &insert(2)).await {
+        assert!(error.starts_with("40001"), "{error}");
+        rows(&client, &insert(2)).await.unwrap();
+    }
+    assert_eq!(rows(&client, "SELECT count(*) FROM orders").await.unwrap(), ["4"]);
+    assert_eq!(prepared(&endpoint), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_whose_commit_has_not_ended_is_waited_for() {
+    let Some(endpoint) = Endpoint::start().await else { return };
+    let port = endpoint.server.port();
+    let open = async |shard: &str| {
+        let database = endpoint.on_shard(shard, "SELECT current_database()");
+        let config = format!("host=127.0.0.1 port={port} user=postgres dbname={database}");
+        let (client, connection) =
+            tokio_postgres::connect(&config, tokio_postgres::NoTls).await.unwrap();
+        tokio::spawn(connection);
+        (client, database)
+    };
+    let (two, database) = open("two").await;
+    let gid = format!("lazuli_gone_1_1_{database}");
+    let prepare = format!(
+        "BEGIN; INSERT INTO orders (tenant, id) VALUES (150, 1); PREPARE TRANSACTION '{gid}'"
+    );
+    two.batch_execute(&prepare).await.unwrap();
+    endpoint.on_shard("one", &format!(
+        "INSERT INTO lazuli.coordinator (id, epoch, seen) VALUES ('gone', 2, now() - interval '1 min'); \
+         INSERT INTO lazuli.transaction (gid, coordinator, epoch, shards, gids, begun) VALUES \
+         ('lazuli_gone_1_1', 'gone', 1, ARRAY['two'], ARRAY['{gid}'], now() - interval '1 h')"
+    ));
+    // As a backend whose client is gone and whose COMMIT waits for a standby.
+    let (deciding, _) = open("one").await;
+    let decide =
+        "BEGIN; UPDATE lazuli.transaction SET committed = true WHERE gid = 'lazuli_gone_1_1'";
+    deciding.batch_execute(decide).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(12)).await;
+    assert_eq!(prepared(&endpoint), 1);
+    deciding.batch_execute("COMMIT").await.unwrap();
+    for _ in 0..100 {
+        if prepared(&endpoint) == 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    assert_eq!(prepared(&endpoint), 0);
+    assert_eq!(endpoint.on_shard("two", "SELECT count(*) FROM orders"), "1");
+}

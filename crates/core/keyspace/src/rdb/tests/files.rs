@@ -296,8 +296,8 @@ fn a_file_that_was_changed_or_cut_is_refused() {
 fn fuzzed_files_hold_what_they_must() {
     for file in [REDIS, OLD] {
         crate::fuzzing::file(file);
-        for at in 0..file.len() {
-            for flip in [1, 0x40, 0x80] {
+        for at in (0..file.len()).step_by(2) {
+            for flip in [1, 0x80] {
                 let mut changed = file.to_vec();
                 changed[at] ^= flip;
                 crate::fuzzing::file(&changed);
