@@ -9,6 +9,7 @@ mod azure_storage;
 mod bench;
 mod beside;
 mod bullmq;
+mod cache_moving;
 mod chaos;
 mod compare;
 mod conformance;
@@ -102,6 +103,12 @@ const COMMANDS: &[Command] = &[
         usage: "[--seeds N] [--seed S] [--requests N]",
         what: "the same requests to an embedded server and to a fleet: the same answers",
         run: differential::run,
+    },
+    Command {
+        name: "cache-moving",
+        usage: "",
+        what: "keys between Debian's redis-server and the cache, by RDB files and by replication under load",
+        run: cache_moving::run,
     },
     Command {
         name: "differential-cache",

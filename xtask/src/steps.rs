@@ -11,8 +11,9 @@ use crate::chaos::{self, Fate, Target};
 use crate::conformance::Sdk;
 use crate::workspace::{Workspace, cargo};
 use crate::{
-    Failure, Result, azure_storage, beside, bullmq, conformance, crash, debian, differential_cache,
-    dist, fuzz, portal, process, programs, python_programs, search_lucene, sim, tidy, tour,
+    Failure, Result, azure_storage, beside, bullmq, cache_moving, conformance, crash, debian,
+    differential_cache, dist, fuzz, portal, process, programs, python_programs, search_lucene, sim,
+    tidy, tour,
 };
 
 /// Seeds of each scenario that the simulator runs in the test; `cargo xtask sim --seeds N` runs more.
@@ -109,6 +110,7 @@ const STEPS: &[Step] = &[
     step("cache-js", "cache", 30, "node-redis and ioredis work on the cache", || conformance::judge("cache", Sdk::Js, "ours")).waiting().on_demand(),
     step("cache-bullmq", "cache", 40, "BullMQ's queues, which are Lua scripts, work on the cache", bullmq::run).waiting().on_demand(),
     step("cache-differential", "cache", 60, "random commands get the replies of Debian's redis-server", differential_cache::step).on_demand(),
+    step("cache-moving", "cache", 60, "keys come from Debian's redis-server and go to it, by files and by replication under load", cache_moving::step).on_demand(),
     step("cache-crash", "cache", 20, "kill -9 loses no answered write of a cache that is written before it answers, and tears no transaction", || crash::rounds("cache", CRASH_ROUNDS)).on_demand(),
     step("cache-crash-everysec", "cache", 30, "kill -9 loses at most about a second of a cache that is written every second", || crash::rounds("cache-everysec", CRASH_ROUNDS)).on_demand(),
     step("crash-documents", "documents", 30, "kill -9 loses no item, tears no batch, and index and change feeds agree with the items", || crash::rounds("documents", CRASH_ROUNDS)),

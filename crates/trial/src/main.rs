@@ -4,6 +4,7 @@
 mod crash;
 mod differential;
 mod fuzz;
+mod moving;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -63,6 +64,7 @@ fn run(name: &str, words: Vec<String>) -> Result {
             crash::run(&Options::read(words)?, crash::cache::Cache::<false>::default())
         }
         "crash-queues" => crash::run(&Options::read(words)?, crash::queues::Queues::default()),
+        "cache-moving" => moving::run(&Options::read(words)?),
         "differential-cache" => differential::run(&Options { words, ..Options::default() }),
         "crash-search" => crash::run(&Options::read(words)?, crash::search::Search::default()),
         "fuzz-requests" => fuzz::run(&Options::read(words)?),
@@ -71,9 +73,11 @@ fn run(name: &str, words: Vec<String>) -> Result {
             println!("{}", blobs::account_sas());
             Ok(())
         }
-        _ => Err("the trials are crash-tables, crash-blobs, crash-bus, crash-cache, \
+        _ => {
+            Err("the trials are cache-moving, crash-tables, crash-blobs, crash-bus, crash-cache, \
                   crash-cache-everysec, crash-documents, crash-hub, crash-queues, crash-search, \
                   differential-cache, fuzz-requests, sas"
-            .into()),
+                .into())
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The command line: every command with its flags and help.
 
 pub(crate) mod backup;
+pub(crate) mod cache;
 pub(crate) mod messaging;
 pub(crate) mod partition;
 pub(crate) mod queue;
@@ -87,6 +88,9 @@ pub(crate) enum Command {
     /// Queues and their messages: list, create, put, peek, get, clear
     #[command(subcommand)]
     Queue(queue::QueueCommand),
+    /// Keys of the cache: map of slots, biggest keys, scan, delete, import and export
+    #[command(subcommand)]
+    Cache(cache::CacheCommand),
     /// Sharded SQL databases: shards, maps, tables, online moves, schema changes, checks
     #[command(subcommand)]
     Sql(sql::SqlCommand),

@@ -330,6 +330,7 @@ impl Parts<'_> {
                 policy: settings.policy,
                 disabled: settings.disabled.clone(),
                 clients_max: self.own.listening.net.connections_max,
+                source_hosts: settings.source_hosts.clone(),
             },
         }
     }

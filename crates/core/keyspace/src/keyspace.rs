@@ -4,7 +4,7 @@
 //! Transactions and scripts take the locks of all keys that they may use, so that nobody sees them half done.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lazuli_env::Env;
@@ -43,6 +43,9 @@ pub struct Keyspace {
     pub(crate) copies: Copies,
     /// What the entries of each stripe take, as last told.
     pub(crate) bytes: Box<[AtomicU64]>,
+    is_replica: AtomicBool,
+    /// The code of libraries of functions that were found in the store.
+    pub(crate) libraries: Mutex<Vec<Vec<u8>>>,
 }
 
 impl Keyspace {
@@ -63,6 +66,8 @@ impl Keyspace {
             journal,
             copies: Copies::default(),
             bytes: (0..STRIPES).map(|_| AtomicU64::new(0)).collect(),
+            is_replica: AtomicBool::new(false),
+            libraries: Mutex::default(),
         }
     }
 
@@ -78,6 +83,21 @@ impl Keyspace {
     /// A number drawn by chance.
     pub fn random(&self) -> u64 {
         self.env.random.next_u64()
+    }
+
+    /// Whether another server says when keys expire, because this one follows it.
+    #[inline]
+    pub fn is_replica(&self) -> bool {
+        self.is_replica.load(Ordering::Relaxed)
+    }
+
+    pub fn set_replica(&self, is_replica: bool) {
+        self.is_replica.store(is_replica, Ordering::Relaxed);
+    }
+
+    /// The code of the libraries that were found in the store, once.
+    pub fn take_libraries(&self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.libraries.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub fn classes(&self) -> Class {

@@ -1,6 +1,7 @@
 //! Rows of the store become keys again, when a durable keyspace starts.
 
 use std::collections::BTreeSet;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use bytes::{Buf, Bytes};
@@ -8,7 +9,7 @@ use lazuli_engine::{Error, Result};
 
 use crate::entry::Entry;
 use crate::keyspace::Keyspace;
-use crate::shelf::{ELEMENT, HASHED, HEAD, NUMBERS};
+use crate::shelf::{ELEMENT, HASHED, HEAD, LIBRARIES, NUMBERS};
 use crate::value::Value;
 
 /// A head without the value's own part: type, expiry, generation.
@@ -22,6 +23,7 @@ pub(crate) struct Loaded {
     generation_max: u64,
     id_max: u32,
     garbage: BTreeSet<(u16, Bytes)>,
+    libraries: Vec<Vec<u8>>,
 }
 
 /// The key whose rows are being read.
@@ -44,7 +46,8 @@ impl Loaded {
         let plain = || (0..keyspace.databases as u32).collect();
         let numbers = numbers.unwrap_or_else(plain);
         let id_max = numbers.iter().copied().max().unwrap_or_default();
-        Self { numbers, key: None, generation_max: 0, id_max, garbage: BTreeSet::new() }
+        let (garbage, libraries) = (BTreeSet::new(), Vec::new());
+        Self { numbers, key: None, generation_max: 0, id_max, garbage, libraries }
     }
 
     /// Takes the next row.
@@ -58,6 +61,10 @@ impl Loaded {
         let mut rest = row;
         let id = rest.try_get_u32().map_err(|_| corrupt())?;
         if id == NUMBERS {
+            return Ok(());
+        }
+        if id == LIBRARIES {
+            self.libraries.push(valued(payload)?.1.to_vec());
             return Ok(());
         }
         self.id_max = self.id_max.max(id);
@@ -141,6 +148,9 @@ impl Loaded {
     /// The end of all rows. What is garbage among them.
     pub(crate) fn finish(mut self, keyspace: &Keyspace) -> BTreeSet<(u16, Bytes)> {
         self.put_key(keyspace);
+        let mut libraries = keyspace.libraries.lock().unwrap_or_else(PoisonError::into_inner);
+        *libraries = std::mem::take(&mut self.libraries);
+        drop(libraries);
         keyspace.generation.store(self.generation_max + 1, Ordering::Relaxed);
         keyspace.next_id.store(self.id_max + 1, Ordering::Relaxed);
         let mut space = keyspace.space_of_all(0, 0);

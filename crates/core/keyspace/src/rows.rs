@@ -42,6 +42,11 @@ pub(crate) enum Row<'b> {
     GarbageDatabase {
         database: u32,
     },
+    /// A library of functions is this from now on; it is gone if it has no code.
+    Library {
+        name: &'b [u8],
+        code: &'b [u8],
+    },
     /// The databases of all numbers, four bytes each.
     Numbers {
         numbers: &'b [u8],
@@ -58,6 +63,7 @@ const GARBAGE: u8 = 5;
 const GARBAGE_DATABASE: u8 = 6;
 const NUMBERS: u8 = 7;
 const END: u8 = 8;
+const LIBRARY: u8 = 9;
 
 /// What is put behind the rows of a command or transaction.
 pub(crate) const END_BYTES: &[u8] = &[END];
@@ -89,6 +95,7 @@ impl Rows {
             Row::GarbageDatabase { database } => {
                 self.write(GARBAGE_DATABASE, database, 0, &[]);
             }
+            Row::Library { name, code } => self.write(LIBRARY, 0, 0, &[name, code]),
             Row::Numbers { numbers } => self.write(NUMBERS, 0, 0, &[numbers]),
             Row::End => self.bytes.extend_from_slice(END_BYTES),
         }
@@ -137,6 +144,7 @@ pub(crate) fn read(mut bytes: &[u8]) -> impl Iterator<Item = Row<'_>> {
             GARBAGE => Row::Garbage { database, key: part()?, generation },
             GARBAGE_DATABASE => Row::GarbageDatabase { database },
             NUMBERS => Row::Numbers { numbers: part()? },
+            LIBRARY => Row::Library { name: part()?, code: part()? },
             _ => return None,
         };
         bytes = rest;
@@ -159,6 +167,7 @@ mod tests {
             Row::GarbageDatabase { database: 5 },
             Row::End,
             Row::Numbers { numbers: &[1, 0] },
+            Row::Library { name: b"lib", code: b"" },
         ];
         let mut rows = Rows { is_on: true, bytes: Vec::new() };
         all.iter().for_each(|row| rows.push(*row));

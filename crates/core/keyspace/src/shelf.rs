@@ -43,6 +43,8 @@ pub(crate) const ELEMENT: u8 = 1;
 pub(crate) const HASHED: u16 = u16::MAX;
 /// In the place of the id of a database: which number each has.
 pub(crate) const NUMBERS: u32 = u32::MAX;
+/// In the place of the id of a database: a library of functions.
+pub(crate) const LIBRARIES: u32 = u32::MAX - 1;
 
 pub struct Shelf {
     engine: Arc<Engine>,
@@ -355,6 +357,10 @@ fn encoded(row: Row<'_>) -> (u16, Bytes, Option<Bytes>) {
             Bytes::copy_from_slice(&NUMBERS.to_be_bytes()),
             Some(Bytes::copy_from_slice(numbers)),
         ),
+        Row::Library { name, code } => {
+            let value = if code.is_empty() { None } else { valued(name, code) };
+            (0, key_bytes(LIBRARIES, name).freeze(), value)
+        }
         Row::Garbage { key, .. } => (slot_of(key), Bytes::new(), None),
         Row::GarbageDatabase { .. } | Row::End => (0, Bytes::new(), None),
     }

@@ -46,6 +46,16 @@ pub(crate) enum Held<'k> {
     Many(Vec<(usize, MutexGuard<'k, Stripe>)>),
 }
 
+/// What becomes of keys whose time has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expiring {
+    Removed,
+    /// Nobody sees them, and they stay until the server that this one is a replica of says that they are gone.
+    Hidden,
+    /// They are as all others: what that server says is about them as well.
+    Shown,
+}
+
 pub struct Space<'k> {
     pub(crate) keyspace: &'k Keyspace,
     pub(crate) held: Held<'k>,
@@ -56,6 +66,7 @@ pub struct Space<'k> {
     pub client: u64,
     pub effects: Effects,
     pub(crate) clock: u32,
+    expiring: Expiring,
 }
 
 impl<'k> Space<'k> {
@@ -63,7 +74,13 @@ impl<'k> Space<'k> {
         let mut effects = Effects::default();
         effects.rows.is_on = keyspace.journal.is_some();
         let clock = keyspace.clock();
-        Self { keyspace, held: Held::None, database, now_ms, client: 0, effects, clock }
+        let expiring = if keyspace.is_replica() { Expiring::Hidden } else { Expiring::Removed };
+        Self { keyspace, held: Held::None, database, now_ms, client: 0, effects, clock, expiring }
+    }
+
+    /// Has keys whose time has come as all others: for what the server sends that this one is a replica of.
+    pub fn show_expired(&mut self) {
+        self.expiring = Expiring::Shown;
     }
 
     #[inline]
@@ -140,8 +157,11 @@ impl<'k> Space<'k> {
         let keys = &mut self.stripe(key).databases[database].keys;
         let place = keys.place(key);
         let found = keys.find(place, key)?;
-        if found.expires_at_ms().is_some_and(|at| at <= now_ms) {
-            self.expire_now(key);
+        let is_over = found.expires_at_ms().is_some_and(|at| at <= now_ms);
+        if is_over && self.expiring != Expiring::Shown {
+            if self.expiring == Expiring::Removed {
+                self.expire_now(key);
+            }
             return None;
         }
         self.stripe(key).databases[database].keys.find_mut(place, key)

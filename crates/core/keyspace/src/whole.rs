@@ -179,6 +179,13 @@ impl Space<'_> {
         self.touch_all(touched);
     }
 
+    /// Writes down what a library of functions is from now on; nothing, if it is gone. All stripes must be locked, so that
+    /// libraries are written in the order of their commands.
+    pub fn write_library(&mut self, name: &[u8], code: Option<&[u8]>) {
+        self.effects.rows.push(Row::Library { name, code: code.unwrap_or_default() });
+        self.effects.changes += 1;
+    }
+
     /// Writes down which database has which number.
     fn write_numbers(&mut self) {
         let stripes = self.stripes();

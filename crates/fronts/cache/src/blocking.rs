@@ -113,18 +113,36 @@ impl Waiters {
         self.all().get(&id).cloned()
     }
 
+    /// Ends the waiting of all clients, because others write from now on.
+    pub(crate) fn interrupt(&self) {
+        let ids: Vec<u64> = self.all().keys().copied().collect();
+        for id in ids {
+            self.answer(id, |_, reply| {
+                reply.error(
+                    "UNBLOCKED force unblock from blocking operation, instance state changed \
+                     (master -> replica?)",
+                );
+            });
+        }
+    }
+
     /// Ends the waiting of a client with its time-out, or with an error. False if it did not wait.
     pub(crate) fn unblock(&self, id: u64, with_error: bool) -> bool {
+        self.answer(id, |waiter, reply| match with_error {
+            true => reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK"),
+            false => waiter.on_timeout.write(reply),
+        })
+    }
+
+    /// Ends the waiting of a client with a reply. False if it did not wait.
+    fn answer(&self, id: u64, write: impl FnOnce(&Waiter, &mut Reply)) -> bool {
         let Some(waiter) = self.get(id) else { return false };
         let mut state = waiter.state();
         if !matches!(*state, State::Waiting) {
             return false;
         }
         let mut reply = Reply::new(waiter.is_resp3);
-        match with_error {
-            true => reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK"),
-            false => waiter.on_timeout.write(&mut reply),
-        }
+        write(&waiter, &mut reply);
         *state = State::Answered(reply.bytes);
         waiter.served.notify_one();
         true

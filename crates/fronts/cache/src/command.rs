@@ -302,6 +302,10 @@ const WHOLE: &[&str] = &[
     "move",
     "info",
     "memory|stats",
+    "function|delete",
+    "function|flush",
+    "function|load",
+    "function|restore",
 ];
 
 fn locks_of(name: &str, keys: &[KeySpec]) -> Locks {

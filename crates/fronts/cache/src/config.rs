@@ -60,6 +60,8 @@ const SETTABLE: &[(&str, &str)] = &[
     ("busy-reply-threshold", "5000"),
     ("latency-monitor-threshold", "0"),
     ("latency-tracking", "yes"),
+    ("masterauth", ""),
+    ("masteruser", ""),
     ("maxmemory", "0"),
     ("maxmemory-policy", "noeviction"),
     ("notify-keyspace-events", ""),
@@ -117,6 +119,11 @@ impl Config {
         all
     }
 
+    /// The value of one parameter; empty if there is no such.
+    pub(crate) fn value(&self, name: &str) -> String {
+        self.get(&[name.as_bytes()]).remove(name).unwrap_or_default()
+    }
+
     /// Sets a parameter and lets it take effect.
     pub(crate) fn set(&self, obeys: Obeys<'_>, name: &str, value: &str) -> Result<(), Refused> {
         let name = name.to_ascii_lowercase();
@@ -167,6 +174,8 @@ impl Config {
             }
             "latency-tracking" => latency.set_tracking(value == "yes"),
             "latency-monitor-threshold" => latency.set_threshold(natural()? as u64),
+            // Read when a server is followed.
+            "masterauth" | "masteruser" => {}
             _ => drop(natural()?),
         }
         Ok(value.to_owned())

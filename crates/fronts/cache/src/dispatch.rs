@@ -86,12 +86,16 @@ impl Server {
         if !command.takes(args.len()) || command.run.is_none() {
             return Err(wrong_arity(command));
         }
+        if session.is_source {
+            return self.enqueue(session, command, args, out);
+        }
         if session.user.is_none() && !command.has(Flags::NO_AUTH) {
             return Err(Failure::of("NOAUTH Authentication required."));
         }
         self.check_access(command, args)?;
         let place = if session.queue.is_some() { Place::Transaction } else { Place::Client };
         self.check_user(session, command, args, place)?;
+        self.check_following(session, command)?;
         if self.is_busy_with_script() && !command.has(Flags::ALLOW_BUSY) {
             return Err(Failure::of(
                 "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN \
@@ -115,13 +119,26 @@ impl Server {
                      again. Check the log of the server.",
                 ));
             }
-            if args.iter().any(|it| it.len() > DURABLE_BYTES_MAX) {
+            // What RESTORE brings becomes many rows: it looks at each of them.
+            let is_too_long = |it: &[u8]| it.len() > DURABLE_BYTES_MAX;
+            if command.name != "restore" && args.iter().any(is_too_long) {
                 return Err(Failure::of("ERR a durable cache takes values up to 8 MiB"));
             }
         }
         if command.has(Flags::DENYOOM) && self.keyspace.memory_max() > 0 && !self.make_room() {
             return Err(Failure::NO_MEMORY);
         }
+        self.enqueue(session, command, args, out)
+    }
+
+    /// Queues a command up, if the client has begun a transaction.
+    fn enqueue(
+        &self,
+        session: &mut Session,
+        command: &'static Command,
+        args: Args<'_>,
+        out: &mut Reply,
+    ) -> Result<Admitted, Failure> {
         if let Some(queue) = &mut session.queue
             && !matches!(command.name, "exec" | "discard" | "multi" | "watch" | "quit" | "reset")
         {
@@ -153,6 +170,9 @@ impl Server {
         let start = out.bytes.len();
         let mut space = self.space(session, command, args);
         space.client = session.client.id;
+        if session.is_source {
+            space.show_expired();
+        }
         let (result, after) = self.run_in(session, command, args, out, &mut space, true);
         session.shows_keys |= space.holds_any();
         let next = match after {

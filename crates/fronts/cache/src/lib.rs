@@ -21,10 +21,12 @@ mod gate;
 mod glob;
 mod keys;
 mod latency;
+mod libraries;
 mod limits;
 mod monitor;
 mod pubsub;
 mod range;
+mod replica;
 mod scan;
 mod scripts;
 mod server;
@@ -59,6 +61,8 @@ pub struct Settings {
     pub disabled: BTreeSet<String>,
     /// The most connections at once, for INFO.
     pub clients_max: usize,
+    /// The servers that may be followed, as `HOST` or `HOST:PORT`; on this machine itself only with a port.
+    pub source_hosts: Vec<String>,
 }
 
 /// What cluster mode is made of.
@@ -104,12 +108,18 @@ pub struct Cache {
 
 impl Cache {
     pub fn new(parts: Parts) -> Self {
-        Self { server: Arc::new(make(parts)) }
+        let server = Arc::new(make(parts));
+        server.load_libraries();
+        Self { server }
     }
 
-    /// Its background work: deletes expired keys, takes samples, follows the map of the slots. Runs until it is dropped.
+    /// Its background work: deletes expired keys, takes samples, follows the map of the slots and, if it is told to, another
+    /// server. Runs until it is dropped.
     pub fn tend(&self) -> BoxFuture<()> {
-        Box::pin(self.server.clone().tend())
+        let (server, other) = (self.server.clone(), self.server.clone());
+        Box::pin(async move {
+            tokio::join!(server.tend(), other.follow());
+        })
     }
 
     /// As a protocol on a listener that answers any key.
@@ -176,6 +186,7 @@ fn make(parts: Parts) -> Server {
         disabled: settings.disabled,
         cluster,
         acl,
+        replication: replica::Replication::new(settings.source_hosts),
         keyspace,
     }
 }

@@ -35,5 +35,13 @@ pub(crate) const USER_BYTES_MAX: usize = 64 * 1024;
 /// How many prefixes one client may be told of, and how long each may be.
 pub(crate) const PREFIXES_MAX: usize = 256;
 pub(crate) const PREFIX_BYTES_MAX: usize = 4096;
+/// How long the server that this one follows may take to be found, to accept and to read.
+pub(crate) const SOURCE_CONNECT_MAX: Duration = Duration::from_secs(5);
+/// How long it may send nothing.
+pub(crate) const SOURCE_SILENCE_MAX: Duration = Duration::from_secs(60);
+/// How long it is left alone after a connection to it has ended.
+pub(crate) const SOURCE_PAUSE: Duration = Duration::from_secs(1);
+/// The longest line of its answers.
+pub(crate) const SOURCE_LINE_BYTES_MAX: usize = 4096;
 /// How many databases there are.
 pub const DATABASES: usize = 16;

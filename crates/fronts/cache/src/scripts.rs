@@ -191,11 +191,18 @@ impl Scripts {
         Ok(())
     }
 
-    pub(crate) fn flush_libraries(&self) {
+    /// Deletes all libraries, and gives their names.
+    pub(crate) fn flush_libraries(&self) -> Vec<String> {
         let names: Vec<String> = self.state().libraries.keys().cloned().collect();
-        for name in names {
-            let _ = self.delete_library(&name);
+        for name in &names {
+            let _ = self.delete_library(name);
         }
+        names
+    }
+
+    /// The code of all libraries.
+    pub(crate) fn codes(&self) -> Vec<Vec<u8>> {
+        self.state().libraries.values().map(|it| it.code.clone()).collect()
     }
 
     /// What the texts of scripts take, and those of libraries.
@@ -307,6 +314,7 @@ impl Calls<'_, '_, '_> {
             return Err(Failure::of("ERR Wrong number of args calling Redis command from script"));
         }
         if command.has(Flags::WRITE) {
+            self.call.server.check_replica(self.call.session)?;
             if self.is_readonly {
                 return Err(Failure::of(
                     "ERR Write commands are not allowed from read-only scripts.",

@@ -49,6 +49,8 @@ pub(crate) struct Server {
     /// The shards of the map as nodes of a cluster, where there are listeners for them.
     pub(crate) cluster: Option<crate::cluster::Cluster>,
     pub(crate) acl: crate::acl::Acl,
+    /// Which server this one follows, if it does.
+    pub(crate) replication: crate::replica::Replication,
 }
 
 /// How many keys are removed at a time while their stripe is locked.
@@ -145,7 +147,7 @@ impl Server {
             }
             self.stats.sample(self.keyspace.now_ms());
             self.stats.peak_bytes.fetch_max(self.keyspace.used_bytes(), Ordering::Relaxed);
-            if !self.expires_actively.load(Ordering::Relaxed) {
+            if !self.expires_actively.load(Ordering::Relaxed) || self.keyspace.is_replica() {
                 continue;
             }
             let began = Instant::now();

@@ -30,6 +30,8 @@ pub(crate) struct Session {
     pub(crate) cluster_node: Option<usize>,
     pub(crate) is_asking: bool,
     pub(crate) is_monitor: bool,
+    /// Whether this is no client but the server that this one follows.
+    pub(crate) is_source: bool,
     pub(crate) local: SocketAddr,
     /// Whether replies that wait to be sent show anything of keys, so that they wait for the store.
     pub(crate) shows_keys: bool,
@@ -82,6 +84,7 @@ impl Session {
             cluster_node: None,
             is_asking: false,
             is_monitor: false,
+            is_source: false,
             local,
             shows_keys: false,
             users_until: 0,

@@ -13,9 +13,9 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use grammar::Generator;
+pub(crate) use grammar::Generator;
 use lazuli_trial::Result;
-use reply::Reply;
+pub(crate) use reply::Reply;
 
 use crate::Options;
 
@@ -27,14 +27,14 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const DIFFERENCES_MAX: usize = 20;
 
 /// A connection to one of the servers.
-struct Server {
+pub(crate) struct Server {
     stream: TcpStream,
     received: Vec<u8>,
     from: usize,
 }
 
 impl Server {
-    fn connect(address: &str) -> Result<Self> {
+    pub(crate) fn connect(address: &str) -> Result<Self> {
         let stream = TcpStream::connect(address).map_err(|error| format!("{address}: {error}"))?;
         stream.set_nodelay(true).map_err(|error| error.to_string())?;
         stream.set_read_timeout(Some(PATIENCE)).map_err(|error| error.to_string())?;
@@ -52,6 +52,31 @@ impl Server {
             }
         }
         self.stream.write_all(&bytes).map_err(|error| error.to_string())
+    }
+
+    /// Sends one command and takes its reply.
+    pub(crate) fn ask(&mut self, words: &[&str]) -> Result<Reply> {
+        self.push(words)?;
+        self.receive()
+    }
+
+    pub(crate) fn ask_bytes(&mut self, words: &[&[u8]]) -> Result<Reply> {
+        self.push_words(&words.iter().map(|it| it.to_vec()).collect::<Vec<_>>())?;
+        self.receive()
+    }
+
+    /// Sends one command, whose reply comes later.
+    pub(crate) fn push(&mut self, command: &[&str]) -> Result {
+        self.push_words(&words(command))
+    }
+
+    pub(crate) fn push_words(&mut self, command: &[Vec<u8>]) -> Result {
+        self.send(&[command.to_vec()])
+    }
+
+    /// Takes so many replies and forgets them.
+    pub(crate) fn settle(&mut self, replies: u64) -> Result {
+        (0..replies).try_for_each(|_| self.receive().map(drop))
     }
 
     fn receive(&mut self) -> Result<Reply> {

@@ -77,7 +77,7 @@ impl Sources {
     }
 
     /// Whether a host may be asked at the address that its name stands for.
-    fn allow(&self, host: &str, address: SocketAddr) -> bool {
+    pub fn allow(&self, host: &str, address: SocketAddr) -> bool {
         let is_here = here(address).ip().is_loopback();
         let admins = self.own.get().map(|own| own.admins.as_slice()).unwrap_or_default();
         let is_admin = |admin: &SocketAddr| {
@@ -106,7 +106,7 @@ impl Sources {
     }
 
     /// Whether it is worth looking up where a host is: names of others are not asked for in the network.
-    fn may_allow(&self, host: &str, port: u16) -> bool {
+    pub fn may_allow(&self, host: &str, port: u16) -> bool {
         let fronts = self.own.get().map(|own| own.fronts.as_slice()).unwrap_or_default();
         fronts.iter().any(|front| front.port() == port)
             || self.names(host)

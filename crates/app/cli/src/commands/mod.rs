@@ -6,6 +6,7 @@ mod audit;
 mod backup;
 mod blocks;
 mod bus;
+mod cache;
 mod catalog;
 mod config;
 mod fsck;
@@ -43,6 +44,7 @@ pub(crate) fn run(command: Command) -> Result<()> {
         Command::Blob(command) => transfer::blob(command),
         Command::Documents(command) => transfer::documents(command),
         Command::Queue(command) => transfer::queue(command),
+        Command::Cache(command) => cache::run(command),
         Command::Sql(command) => sql::run(command),
         Command::Search(command) => search::run(command),
         Command::Table(command) => transfer::table(command),

@@ -7,6 +7,7 @@ mod audit;
 mod backup;
 mod blob;
 mod blob_faults;
+mod cache;
 mod closed_doors;
 mod commands;
 mod documents;

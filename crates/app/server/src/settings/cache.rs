@@ -16,6 +16,8 @@ pub struct CacheSettings {
     pub disabled: BTreeSet<String>,
     /// The ports of the nodes in cluster mode, one for each shard; none means that there is no such mode.
     pub cluster_ports: Vec<u16>,
+    /// The servers that the cache may follow as a replica.
+    pub source_hosts: Vec<String>,
 }
 
 pub(super) const ROWS: &[Row] = &[
@@ -49,6 +51,12 @@ pub(super) const ROWS: &[Row] = &[
         None,
         "Ports on which the cache is a cluster whose nodes are the shards, in the order of their ids; 0 takes any free one",
     ),
+    row(
+        "cache-source-hosts",
+        "HOST[:PORT],…",
+        None,
+        "Redis servers that REPLICAOF may name, to copy their keys; on this machine itself only with a port",
+    ),
 ];
 
 const PERSISTENCES: &[(&str, Persistence)] = &[
@@ -69,6 +77,7 @@ pub(super) fn cache(one: &Reader<'_>) -> Result<CacheSettings> {
         policy: one.need("cache-maxmemory-policy", |text| value::choice(text, &Policy::ALL))?,
         disabled: one.may("cache-disabled-commands", lower)?.unwrap_or_default(),
         cluster_ports: one.may("cache-cluster-ports", ports)?.unwrap_or_default(),
+        source_hosts: one.may("cache-source-hosts", value::hosts)?.unwrap_or_default(),
     })
 }
 

@@ -18,7 +18,12 @@ const TABLE: [u64; 256] = {
 };
 
 pub(super) fn crc64(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0, |crc, byte| TABLE[usize::from(crc as u8 ^ byte)] ^ crc >> 8)
+    continued(0, bytes)
+}
+
+/// The checksum of what came before and these bytes.
+pub(super) fn continued(before: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(before, |crc, byte| TABLE[usize::from(crc as u8 ^ byte)] ^ crc >> 8)
 }
 
 #[cfg(test)]

@@ -17,6 +17,95 @@ fn signed(bytes: &[u8]) -> i64 {
     i64::from_le_bytes(wide) << shift >> shift
 }
 
+/// The number that a text of a compact form stands for.
+pub(super) fn parse(text: &[u8]) -> Option<i64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// How many bytes say, behind an element of a listpack, how long it is. The bounds are those of the service, which leaves the
+/// largest number of each width to the next one.
+fn back_width(length: usize) -> usize {
+    match length {
+        0..128 => 1,
+        128..16_383 => 2,
+        16_383..2_097_151 => 3,
+        2_097_151..268_435_455 => 4,
+        _ => 5,
+    }
+}
+
+/// A listpack that is being written.
+pub(super) struct Listpack {
+    bytes: Vec<u8>,
+    count: usize,
+}
+
+impl Listpack {
+    pub(super) fn new() -> Self {
+        Self { bytes: vec![0; 6], count: 0 }
+    }
+
+    pub(super) fn number(&mut self, value: i64) {
+        let start = self.bytes.len();
+        let wide = value.to_le_bytes();
+        match value {
+            0..128 => self.bytes.push(value as u8),
+            -4096..4096 => {
+                let bits = (value as u16) & 0x1fff;
+                self.bytes.extend_from_slice(&[0xc0 | (bits >> 8) as u8, bits as u8]);
+            }
+            -0x8000..0x8000 => self.tagged(0xf1, &wide[..2]),
+            -0x80_0000..0x80_0000 => self.tagged(0xf2, &wide[..3]),
+            -0x8000_0000..0x8000_0000 => self.tagged(0xf3, &wide[..4]),
+            _ => self.tagged(0xf4, &wide),
+        }
+        self.end_element(start);
+    }
+
+    pub(super) fn text(&mut self, text: &[u8]) {
+        let start = self.bytes.len();
+        let length = text.len();
+        match length {
+            0..64 => self.tagged(0x80 | length as u8, text),
+            64..4096 => {
+                self.bytes.push(0xe0 | (length >> 8) as u8);
+                self.tagged(length as u8, text);
+            }
+            _ => {
+                self.tagged(0xf0, &(length as u32).to_le_bytes());
+                self.bytes.extend_from_slice(text);
+            }
+        }
+        self.end_element(start);
+    }
+
+    fn tagged(&mut self, tag: u8, bytes: &[u8]) {
+        self.bytes.push(tag);
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Behind each element stands its length, so that it can be read from behind: seven bits a byte, the highest first.
+    fn end_element(&mut self, start: usize) {
+        let length = self.bytes.len() - start;
+        let width = back_width(length);
+        for at in (0..width).rev() {
+            let bits = (length >> (7 * at)) as u8 & 0x7f;
+            self.bytes.push(if at + 1 == width { bits } else { bits | 0x80 });
+        }
+        self.count += 1;
+    }
+
+    pub(super) fn finish(mut self) -> Vec<u8> {
+        self.bytes.push(0xff);
+        let bytes = self.bytes.len() as u32;
+        // The largest number stands for a count that is not known.
+        let count = u16::try_from(self.count).unwrap_or(u16::MAX);
+        self.bytes[..4].copy_from_slice(&bytes.to_le_bytes());
+        self.bytes[4..6].copy_from_slice(&count.to_le_bytes());
+        self.bytes
+    }
+}
+
 /// The texts of a listpack.
 pub(super) fn listpack(bytes: &[u8]) -> Result<Texts, BadPayload> {
     let mut reader = Reader::new(bytes);
@@ -47,14 +136,7 @@ pub(super) fn listpack(bytes: &[u8]) -> Result<Texts, BadPayload> {
             0xf4 => number(signed(reader.take(8)?)),
             _ => return Err(BadPayload::Format),
         });
-        let width = match reader.at() - before {
-            0..128 => 1,
-            128..16_384 => 2,
-            16_384..2_097_152 => 3,
-            2_097_152..268_435_456 => 4,
-            _ => 5,
-        };
-        reader.take(width)?;
+        reader.take(back_width(reader.at() - before))?;
     }
 }
 
@@ -91,6 +173,30 @@ pub(super) fn ziplist(bytes: &[u8]) -> Result<Texts, BadPayload> {
             _ => return Err(BadPayload::Format),
         });
     }
+}
+
+/// The texts of a zipmap, the form of small hashes before ziplists.
+pub(super) fn zipmap(bytes: &[u8]) -> Result<Texts, BadPayload> {
+    let mut reader = Reader::new(bytes);
+    reader.take(1)?;
+    let mut texts = Texts::new();
+    while let Some(length) = zipmap_length(&mut reader)? {
+        texts.push(reader.take(length)?.to_vec());
+        let length = zipmap_length(&mut reader)?.ok_or(BadPayload::Format)?;
+        let unused = usize::from(reader.byte()?);
+        texts.push(reader.take(length)?.to_vec());
+        reader.take(unused)?;
+    }
+    Ok(texts)
+}
+
+/// A length of a zipmap; none at its end.
+fn zipmap_length(reader: &mut Reader<'_>) -> Result<Option<usize>, BadPayload> {
+    Ok(match reader.byte()? {
+        0xff => None,
+        0xfe => Some(u32::from_le_bytes(reader.array()?) as usize),
+        short => Some(usize::from(short)),
+    })
 }
 
 /// The members of a set of integers.

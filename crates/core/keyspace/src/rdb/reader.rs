@@ -1,7 +1,7 @@
 //! Values from bytes that come from the network or a file: whatever is wrong with them is told, and nothing is allocated that the
 //! bytes do not pay for.
 
-use super::{compact, types};
+use super::{compact, stream, types};
 use crate::types::list::End;
 use crate::types::{Hash, List, Set, SortedSet, Unlogged};
 use crate::value::Value;
@@ -12,6 +12,8 @@ pub enum BadPayload {
     /// Its version or its checksum is wrong.
     Envelope,
     Format,
+    /// It ends too early: more may come, where it is read in pieces.
+    Short,
 }
 
 /// The most bytes that a compressed text may expand to.
@@ -35,7 +37,7 @@ impl<'a> Reader<'a> {
 
     pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], BadPayload> {
         let end = self.at.checked_add(count).ok_or(BadPayload::Format)?;
-        let taken = self.bytes.get(self.at..end).ok_or(BadPayload::Format)?;
+        let taken = self.bytes.get(self.at..end).ok_or(BadPayload::Short)?;
         self.at = end;
         Ok(taken)
     }
@@ -49,7 +51,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A length, or what stands in its place for a text of a special form.
-    fn length(&mut self) -> Result<Result<usize, u8>, BadPayload> {
+    pub(super) fn length(&mut self) -> Result<Result<usize, u8>, BadPayload> {
         let first = self.byte()?;
         let wide = |number: u64| usize::try_from(number).map_err(|_| BadPayload::Format);
         Ok(match first >> 6 {
@@ -62,11 +64,11 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn count(&mut self) -> Result<usize, BadPayload> {
+    pub(super) fn count(&mut self) -> Result<usize, BadPayload> {
         self.length()?.map_err(|_| BadPayload::Format)
     }
 
-    fn text(&mut self) -> Result<Vec<u8>, BadPayload> {
+    pub(super) fn text(&mut self) -> Result<Vec<u8>, BadPayload> {
         let number = |number: i64| crate::types::integer::text(number).to_vec();
         match self.length()? {
             Ok(length) => self.take(length).map(<[u8]>::to_vec),
@@ -101,22 +103,25 @@ fn score(text: &[u8]) -> Result<f64, BadPayload> {
     number.filter(|number| !number.is_nan()).ok_or(BadPayload::Format)
 }
 
-/// The value of the bytes behind the envelope. Nothing may be left over, and no value may be empty.
-pub(super) fn value(bytes: &[u8]) -> Result<Value, BadPayload> {
+/// The value of a type. Nothing may be left over, and no value may be empty.
+pub(super) fn value(kind: u8, bytes: &[u8]) -> Result<Value, BadPayload> {
     let mut reader = Reader::new(bytes);
-    let found = match reader.byte()? {
+    let found = match kind {
         types::STRING => Value::String(reader.text()?),
         types::LIST | types::LIST_ZIPLIST | types::LIST_QUICKLIST | types::LIST_QUICKLIST_2 => {
-            Value::List(list(&mut reader, bytes[0])?)
+            Value::List(list(&mut reader, kind)?)
         }
-        types::SET | types::SET_INTSET | types::SET_LISTPACK => {
-            Value::Set(set(&mut reader, bytes[0])?)
+        types::SET | types::SET_INTSET | types::SET_LISTPACK => Value::Set(set(&mut reader, kind)?),
+        types::HASH | types::HASH_ZIPMAP | types::HASH_ZIPLIST | types::HASH_LISTPACK => {
+            Value::Hash(hash(&mut reader, kind)?)
         }
-        types::HASH | types::HASH_ZIPLIST | types::HASH_LISTPACK => {
-            Value::Hash(hash(&mut reader, bytes[0])?)
+        types::HASH_TIMES => Value::Hash(hash_times(&mut reader)?),
+        types::HASH_LISTPACK_TIMES => Value::Hash(hash_listpack_times(&mut reader)?),
+        types::STREAM | types::STREAM_2 | types::STREAM_3 => {
+            Value::Stream(Box::new(stream::read(&mut reader, kind)?))
         }
         types::ZSET | types::ZSET_2 | types::ZSET_ZIPLIST | types::ZSET_LISTPACK => {
-            Value::Sorted(zset(&mut reader, bytes[0])?)
+            Value::Sorted(zset(&mut reader, kind)?)
         }
         _ => return Err(BadPayload::Format),
     };
@@ -205,12 +210,53 @@ fn hash(reader: &mut Reader<'_>, kind: u8) -> Result<Hash, BadPayload> {
     let packed = reader.text()?;
     let texts = match kind {
         types::HASH_ZIPLIST => compact::ziplist(&packed)?,
+        types::HASH_ZIPMAP => compact::zipmap(&packed)?,
         _ => compact::listpack(&packed)?,
     };
     for (field, content) in pairs(texts)? {
         set(&field, &content)?;
     }
     Ok(hash)
+}
+
+/// A hash with fields that expire: each has its distance from the first end, plus one, or zero if it stays.
+fn hash_times(reader: &mut Reader<'_>) -> Result<Hash, BadPayload> {
+    let first_ms = u64::from_le_bytes(reader.array()?);
+    let mut hash = Hash::default();
+    for _ in 0..reader.count()? {
+        let distance = reader.count()? as u64;
+        let (field, content) = (reader.text()?, reader.text()?);
+        let at_ms = match distance.checked_sub(1) {
+            Some(more) => first_ms.checked_add(more).ok_or(BadPayload::Format)?,
+            None => 0,
+        };
+        set_field(&mut hash, &field, &content, at_ms)?;
+    }
+    Ok(hash)
+}
+
+/// The same in a listpack: field, value and end in turn.
+fn hash_listpack_times(reader: &mut Reader<'_>) -> Result<Hash, BadPayload> {
+    reader.take(8)?;
+    let texts = compact::listpack(&reader.text()?)?;
+    let mut hash = Hash::default();
+    for field in texts.chunks(3) {
+        let [name, content, at] = field else { return Err(BadPayload::Format) };
+        let at_ms = compact::parse(at).and_then(|at| u64::try_from(at).ok());
+        set_field(&mut hash, name, content, at_ms.ok_or(BadPayload::Format)?)?;
+    }
+    Ok(hash)
+}
+
+/// Adds a field, which must be new; it stays if its time is zero.
+fn set_field(hash: &mut Hash, field: &[u8], content: &[u8], at_ms: u64) -> Result<(), BadPayload> {
+    if !hash.set(field, content, &mut Unlogged) {
+        return Err(BadPayload::Format);
+    }
+    if at_ms > 0 {
+        hash.set_expiry(field, at_ms, &mut Unlogged);
+    }
+    Ok(())
 }
 
 fn zset(reader: &mut Reader<'_>, kind: u8) -> Result<SortedSet, BadPayload> {

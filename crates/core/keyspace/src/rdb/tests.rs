@@ -1,5 +1,7 @@
 //! Payloads of ours and of Redis.
 
+mod files;
+
 use super::*;
 use crate::types::list::End;
 use crate::types::{Hash, List, Set, SortedSet, Unlogged};
@@ -76,7 +78,7 @@ fn payloads_of_redis_are_read() {
 #[test]
 fn what_is_dumped_is_restored() {
     for value in values() {
-        let found = restore(&dump(&value).unwrap()).unwrap();
+        let found = restore(&dump(&value)).unwrap();
         let contents = |value: &Value| -> Vec<Vec<u8>> {
             rows(value).into_iter().map(|(_, row)| row).collect()
         };

@@ -1,9 +1,9 @@
 //! Values as bytes, in the plain forms of their types.
 
-use super::types;
+use super::{stream, types};
 use crate::value::Value;
 
-fn length(out: &mut Vec<u8>, length: usize) {
+pub(super) fn length(out: &mut Vec<u8>, length: usize) {
     match length {
         0..64 => out.push(length as u8),
         64..16_384 => out.extend_from_slice(&[0x40 | (length >> 8) as u8, length as u8]),
@@ -20,13 +20,13 @@ fn length(out: &mut Vec<u8>, length: usize) {
     }
 }
 
-fn text(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(super) fn text(out: &mut Vec<u8>, bytes: &[u8]) {
     length(out, bytes.len());
     out.extend_from_slice(bytes);
 }
 
-/// The type and the value; none if there is no form for it.
-pub(super) fn value(value: &Value) -> Option<Vec<u8>> {
+/// The type and the value.
+pub(super) fn value(value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     match value {
         Value::String(bytes) => {
@@ -44,12 +44,15 @@ pub(super) fn value(value: &Value) -> Option<Vec<u8>> {
             set.each(&mut |member| text(&mut out, member));
         }
         Value::Hash(hash) => {
-            if hash.next_expiry_ms().is_some() {
-                return None;
-            }
-            out.push(types::HASH);
+            let first_ms = hash.next_expiry_ms();
+            out.push(if first_ms.is_some() { types::HASH_TIMES } else { types::HASH });
+            first_ms.inspect(|at| out.extend_from_slice(&at.to_le_bytes()));
             length(&mut out, hash.len());
             hash.each(&mut |field, content| {
+                if let Some(first_ms) = first_ms {
+                    let distance = hash.expiry_ms(field).map_or(0, |at| at - first_ms + 1);
+                    length(&mut out, distance as usize);
+                }
                 text(&mut out, field);
                 text(&mut out, content);
             });
@@ -63,7 +66,10 @@ pub(super) fn value(value: &Value) -> Option<Vec<u8>> {
                 out.extend_from_slice(&score.to_le_bytes());
             });
         }
-        Value::Stream(_) => return None,
+        Value::Stream(stream) => {
+            out.push(types::STREAM_2);
+            stream::write(&mut out, stream);
+        }
     }
-    Some(out)
+    out
 }

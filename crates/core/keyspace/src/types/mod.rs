@@ -17,7 +17,7 @@ pub mod pack;
 mod ranks;
 pub mod set;
 pub mod stream;
-mod table;
+pub(crate) mod table;
 pub mod zset;
 
 pub use hash::Hash;

@@ -162,7 +162,7 @@ fn hello(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     out.text("mode");
     out.text(mode);
     out.text("role");
-    out.text("master");
+    out.text(if call.server.replication.is_replica() { "replica" } else { "master" });
     out.text("modules");
     out.array(0);
     Ok(())

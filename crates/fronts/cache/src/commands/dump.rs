@@ -1,24 +1,20 @@
 //! DUMP and RESTORE: values as bytes that other servers take, and theirs.
 
 use lazuli_keyspace::Class;
-use lazuli_keyspace::rdb::{self, BadPayload};
+use lazuli_keyspace::rdb::{self, BadPayload, longest_row};
 use lazuli_resp::parse_integer;
 
 use crate::call::Call;
 use crate::command::Run;
 use crate::failure::Failure;
+use crate::limits::DURABLE_BYTES_MAX;
 
 pub(super) const RUNS: &[(&str, Run)] = &[("dump", dump), ("restore", restore)];
 
 fn dump(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     match call.space.dump(call.args.at(1)) {
         None => call.out.null(),
-        Some(Some(payload)) => call.out.bulk(&payload),
-        Some(None) => {
-            return Err(Failure::of(
-                "ERR DUMP of streams, and of hashes with fields that expire, is not supported",
-            ));
-        }
+        Some(payload) => call.out.bulk(&payload),
     }
     Ok(())
 }
@@ -59,6 +55,13 @@ impl Options {
     }
 }
 
+pub(super) fn refused(bad: BadPayload) -> Failure {
+    match bad {
+        BadPayload::Envelope => Failure::of("ERR DUMP payload version or checksum are wrong"),
+        BadPayload::Format | BadPayload::Short => Failure::of("ERR Bad data format"),
+    }
+}
+
 fn restore(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     let options = Options::parse(call)?;
     let key = call.args.at(1);
@@ -67,10 +70,10 @@ fn restore(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     }
     let ttl = u64::try_from(call.integer(2)?)
         .map_err(|_| const { Failure::of("ERR Invalid TTL value, must be >= 0") })?;
-    let value = rdb::restore(call.args.at(3)).map_err(|bad| match bad {
-        BadPayload::Envelope => Failure::of("ERR DUMP payload version or checksum are wrong"),
-        BadPayload::Format => Failure::of("ERR Bad data format"),
-    })?;
+    let value = rdb::restore(call.args.at(3)).map_err(refused)?;
+    if call.server.keyspace.is_persistent() && longest_row(&value) > DURABLE_BYTES_MAX {
+        return Err(Failure::of("ERR a durable cache takes values up to 8 MiB"));
+    }
     let now_ms = call.now_ms();
     let at_ms = match (ttl, options.is_absolute) {
         (0, _) => None,

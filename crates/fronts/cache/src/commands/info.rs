@@ -76,7 +76,15 @@ fn fields(call: &mut Call<'_, '_>, section: &str) -> Fields {
         "commandstats" => commands(call),
         "cluster" => {
             let is_on = u8::from(call.session.cluster_node.is_some());
-            vec![named("cluster_enabled", is_on)]
+            let mut fields = vec![named("cluster_enabled", is_on)];
+            // Which listener has which slots, for `lazuli cache map`.
+            for range in call.server.cluster.iter().flat_map(|it| it.ranges().to_vec()) {
+                let host = call.server.cluster.as_ref().map(|it| it.host(call.session, range.node));
+                let (host, port) = host.unwrap_or_default();
+                let value = format!("{}-{}@{host}:{port}", range.first, range.last);
+                fields.push(named("lazuli_slots", value));
+            }
+            fields
         }
         "keyspace" => keyspace(call),
         _ => Vec::new(),
@@ -158,7 +166,7 @@ fn persistence(call: &Call<'_, '_>) -> Fields {
     let is_on = u8::from(keyspace.is_persistent());
     let saved_s = keyspace.saved_at_ms().unwrap_or(call.server.began_ms) / 1000;
     vec![
-        named("loading", 0),
+        named("loading", u8::from(call.server.replication.is_loading())),
         named("lazuli_persistence", keyspace.promise()),
         named("rdb_changes_since_last_save", keyspace.waiting_bytes()),
         named("rdb_bgsave_in_progress", 0),
@@ -198,6 +206,11 @@ fn stats(call: &mut Call<'_, '_>) -> Fields {
 }
 
 fn replication(call: &Call<'_, '_>) -> Fields {
+    let followed = super::replication::figures(call);
+    followed.unwrap_or_else(|| alone(call))
+}
+
+fn alone(call: &Call<'_, '_>) -> Fields {
     vec![
         named("role", "master"),
         named("connected_slaves", 0),

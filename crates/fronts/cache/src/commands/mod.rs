@@ -22,6 +22,7 @@ mod list_positions;
 mod lists;
 mod memory;
 mod pubsub;
+mod replication;
 mod scripting;
 mod server;
 mod set_algebra;
@@ -67,6 +68,7 @@ const ALL: &[&[(&str, Run)]] = &[
     lists::RUNS,
     memory::RUNS,
     pubsub::RUNS,
+    replication::RUNS,
     scripting::RUNS,
     server::RUNS,
     set_algebra::RUNS,

@@ -1,5 +1,7 @@
 //! EVAL and its siblings, SCRIPT, FUNCTION and FCALL.
 
+use lazuli_keyspace::rdb;
+
 use crate::call::Call;
 use crate::command::Run;
 use crate::failure::Failure;
@@ -14,10 +16,12 @@ pub(super) const RUNS: &[(&str, Run)] = &[
     ("fcall", |call| fcall(call, false)),
     ("fcall_ro", |call| fcall(call, true)),
     ("function|delete", function_delete),
+    ("function|dump", function_dump),
     ("function|flush", function_flush),
     ("function|kill", kill),
     ("function|list", function_list),
     ("function|load", function_load),
+    ("function|restore", function_restore),
     ("function|stats", function_stats),
     ("script|exists", script_exists),
     ("script|flush", script_flush),
@@ -106,9 +110,60 @@ fn script_flush(call: &mut Call<'_, '_>) -> Result<(), Failure> {
 
 fn function_flush(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     check_mode(call, "ERR FUNCTION FLUSH only supports SYNC|ASYNC option")?;
-    call.server.scripts.flush_libraries();
+    flush_libraries(call);
     call.out.ok();
     Ok(())
+}
+
+fn flush_libraries(call: &mut Call<'_, '_>) {
+    for name in call.server.scripts.flush_libraries() {
+        call.space.write_library(name.as_bytes(), None);
+    }
+}
+
+fn function_dump(call: &mut Call<'_, '_>) -> Result<(), Failure> {
+    let codes = call.server.scripts.codes();
+    call.out.bulk(&rdb::file::dump_libraries(codes.iter().map(Vec::as_slice)));
+    Ok(())
+}
+
+/// Loads all libraries of a payload, or none of them.
+fn function_restore(call: &mut Call<'_, '_>) -> Result<(), Failure> {
+    let replaces = match call.args.get(3) {
+        None => false,
+        Some(_) if call.args.len() > 4 => return Err(Failure::SYNTAX),
+        Some(word) if word.eq_ignore_ascii_case(b"append") => false,
+        Some(word)
+            if [&b"replace"[..], b"flush"].iter().any(|it| word.eq_ignore_ascii_case(it)) =>
+        {
+            true
+        }
+        Some(_) => {
+            return Err(Failure::of(
+                "ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.",
+            ));
+        }
+    };
+    let codes = rdb::file::restore_libraries(call.args.at(2)).map_err(super::dump::refused)?;
+    let before = call.server.scripts.codes();
+    if call.args.is(3, "flush") {
+        flush_libraries(call);
+    }
+    let loaded = codes.iter().try_for_each(|code| load(call, code, replaces).map(drop));
+    if let Err(failure) = loaded {
+        flush_libraries(call);
+        // They were there before, so that they can be loaded.
+        before.iter().try_for_each(|code| load(call, code, true).map(drop))?;
+        return Err(failure);
+    }
+    call.out.ok();
+    Ok(())
+}
+
+fn load(call: &mut Call<'_, '_>, code: &[u8], replaces: bool) -> Result<String, Failure> {
+    let name = call.server.scripts.load_library(call, code, replaces)?;
+    call.space.write_library(name.as_bytes(), Some(code));
+    Ok(name)
 }
 
 fn function_load(call: &mut Call<'_, '_>) -> Result<(), Failure> {
@@ -120,13 +175,15 @@ fn function_load(call: &mut Call<'_, '_>) -> Result<(), Failure> {
             return Err(Failure::new(format!("ERR Unknown option given: {option}")));
         }
     };
-    let name = call.server.scripts.load_library(call, code, replaces)?;
+    let name = load(call, code, replaces)?;
     call.out.text(&name);
     Ok(())
 }
 
 fn function_delete(call: &mut Call<'_, '_>) -> Result<(), Failure> {
-    call.server.scripts.delete_library(&String::from_utf8_lossy(call.args.at(2)))?;
+    let name = String::from_utf8_lossy(call.args.at(2)).into_owned();
+    call.server.scripts.delete_library(&name)?;
+    call.space.write_library(name.as_bytes(), None);
     call.out.ok();
     Ok(())
 }

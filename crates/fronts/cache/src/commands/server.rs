@@ -27,7 +27,6 @@ pub(super) const RUNS: &[(&str, Run)] = &[
     ("object|freq", object_freq),
     ("object|idletime", object_idletime),
     ("object|refcount", object_refcount),
-    ("role", role),
     ("save", save),
     ("shutdown", shutdown),
     ("slowlog|get", slowlog_get),
@@ -223,16 +222,15 @@ fn object_freq(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn role(call: &mut Call<'_, '_>) -> Result<(), Failure> {
-    call.out.array(3);
-    call.out.text("master");
-    call.out.integer(0);
-    call.out.array(0);
-    Ok(())
-}
-
 /// There are no replicas: the store is what makes writes durable.
 fn wait(call: &mut Call<'_, '_>) -> Result<(), Failure> {
+    if call.server.replication.is_replica() {
+        return Err(Failure::of(
+            "ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 \
+             if a replica is configured to be writable (which is not the default) writes to replicas \
+             are just local and are not propagated.",
+        ));
+    }
     call.integer(1)?;
     let time = call.integer(2)?;
     if time < 0 {

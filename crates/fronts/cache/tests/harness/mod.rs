@@ -35,6 +35,8 @@ pub(crate) struct Setup {
     pub(crate) persistence: Persistence,
     /// How many listeners there are for the nodes of a cluster.
     pub(crate) nodes: usize,
+    /// Servers that it may follow.
+    pub(crate) source_hosts: Vec<String>,
 }
 
 impl Default for Setup {
@@ -48,6 +50,7 @@ impl Default for Setup {
             stores: Vec::new(),
             persistence: Persistence::None,
             nodes: 0,
+            source_hosts: Vec::new(),
         }
     }
 }
@@ -124,6 +127,7 @@ impl Setup {
                 policy: self.policy,
                 disabled: self.disabled,
                 clients_max: 100,
+                source_hosts: self.source_hosts,
             },
         });
         let (stopper, stop) = stopper();

@@ -10,6 +10,7 @@ mod harness;
 mod latency;
 mod misconf;
 mod motion;
+mod replica;
 mod restart;
 mod tls;
 mod tracking;

@@ -155,6 +155,11 @@ impl Connection {
         Ok(Self { stream, body_bytes_max: options.body_bytes_max })
     }
 
+    /// The connection itself, for another protocol. To be taken before anything was sent.
+    pub fn into_stream(self) -> impl Read + Write + use<> {
+        self.stream.into_inner()
+    }
+
     /// Sends one request and reads its answer. Says as well whether the connection can be used again.
     pub fn exchange(&mut self, head: &[u8], body: &[u8]) -> io::Result<(Answer, bool)> {
         let sent = self.send(head, body);

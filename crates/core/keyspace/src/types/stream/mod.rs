@@ -7,7 +7,7 @@ mod rows;
 use std::collections::BTreeMap;
 
 use block::Block;
-pub use group::{Consumer, Group, Pending};
+pub use group::{Consumer, Group, GroupLog, Pending};
 
 use super::limits::{STREAM_BLOCK_BYTES, STREAM_BLOCK_ENTRIES};
 use super::log::ElementLog;
