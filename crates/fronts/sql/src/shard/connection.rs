@@ -62,6 +62,8 @@ pub(crate) struct Connection {
     /// Statements that are prepared here, the oldest first.
     prepared: HashMap<u64, ()>,
     order: VecDeque<u64>,
+    /// Statements of which nobody knows whether the server has taken them.
+    doubtful: Vec<u64>,
     /// The settings that the session has now.
     pub(crate) settings: Arc<Settings>,
     pub(crate) status: TxStatus,
@@ -81,6 +83,7 @@ impl Connection {
             parameters: Vec::new(),
             prepared: HashMap::new(),
             order: VecDeque::new(),
+            doubtful: Vec::new(),
             settings: Arc::default(),
             status: TxStatus::Idle,
             is_dirty: false,
@@ -185,6 +188,12 @@ impl Connection {
             write_close(out, Target::Statement, &statement_name(oldest));
             answers += 1;
         }
+        if let Some(at) = self.doubtful.iter().position(|it| *it == id) {
+            self.doubtful.swap_remove(at);
+            // To close one that is not there is no error.
+            write_close(out, Target::Statement, &statement_name(id));
+            answers += 1;
+        }
         self.prepared.insert(id, ());
         self.order.push_back(id);
         let types = on_shard(types, self.types.as_deref());
@@ -192,9 +201,12 @@ impl Connection {
         answers
     }
 
-    /// Forgets a statement that the server did not take.
+    /// Forgets a statement that the server may not have taken.
     pub(crate) fn forget(&mut self, id: u64) {
         self.prepared.remove(&id);
+        if self.doubtful.len() < SHARD_STATEMENTS_MAX {
+            self.doubtful.push(id);
+        }
         self.order.retain(|it| *it != id);
     }
 
@@ -202,6 +214,7 @@ impl Connection {
     pub(crate) async fn forget_all(&mut self) -> Result<(), SqlError> {
         self.prepared.clear();
         self.order.clear();
+        self.doubtful.clear();
         self.simple("DEALLOCATE ALL").await.map(drop)
     }
 
