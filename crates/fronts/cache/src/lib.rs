@@ -28,6 +28,7 @@ mod scan;
 mod scripts;
 mod server;
 mod session;
+mod sheet;
 mod stats;
 mod stream_ids;
 
@@ -38,7 +39,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use lazuli_azure::auth::Accounts;
 use lazuli_keyspace::{Keyspace, Policy, Shelf};
-use lazuli_net::{BoxFuture, Budget, Connection, Metrics, Protocol};
+use lazuli_net::{BoxFuture, Budget, Connection, Metrics, Protocol, SheetMaker};
 
 pub use gate::Published;
 pub use limits::DATABASES;
@@ -101,6 +102,12 @@ impl Cache {
         Box::pin(self.server.clone().tend())
     }
 
+    /// What it tells people of itself.
+    pub fn sheet(&self) -> SheetMaker {
+        let server = self.server.clone();
+        Arc::new(move || Box::pin(server.clone().sheet()))
+    }
+
     /// As a protocol on a listener that answers any key.
     pub fn front(&self) -> Arc<dyn Protocol> {
         Arc::new(Front { server: self.server.clone(), cluster_node: None })
@@ -145,6 +152,7 @@ fn make(parts: Parts) -> Server {
         waiters: Default::default(),
         pubsub: Default::default(),
         stats: Default::default(),
+        sheet: Default::default(),
         scripts: Default::default(),
         gate: Gate { accounts, published },
         monitors: Default::default(),

@@ -17,6 +17,7 @@ use crate::gate::Gate;
 use crate::monitor::Monitors;
 use crate::pubsub::PubSub;
 use crate::session::Session;
+use crate::sheet::Sheet;
 use crate::stats::Stats;
 
 pub(crate) struct Server {
@@ -26,6 +27,7 @@ pub(crate) struct Server {
     pub(crate) waiters: Waiters,
     pub(crate) pubsub: PubSub,
     pub(crate) stats: Stats,
+    pub(crate) sheet: Sheet,
     pub(crate) scripts: crate::scripts::Scripts,
     pub(crate) gate: Gate,
     pub(crate) monitors: Monitors,
@@ -133,6 +135,9 @@ impl Server {
             count += 1;
             if let Some(cluster) = self.cluster.as_ref().filter(|_| count % 10 == 1) {
                 cluster.refresh().await;
+            }
+            if count % 10 == 0 {
+                self.tell_counts();
             }
             self.stats.sample(self.keyspace.now_ms());
             self.stats.peak_bytes.fetch_max(self.keyspace.used_bytes(), Ordering::Relaxed);
