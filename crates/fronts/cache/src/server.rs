@@ -136,7 +136,7 @@ impl Server {
             if let Some(cluster) = self.cluster.as_ref().filter(|_| count % 10 == 1) {
                 cluster.refresh().await;
             }
-            if count % 10 == 0 {
+            if count.is_multiple_of(10) {
                 self.tell_counts();
             }
             self.stats.sample(self.keyspace.now_ms());
