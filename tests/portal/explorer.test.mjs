@@ -93,6 +93,8 @@ test("entities are inserted, filtered, edited and deleted, whatever their keys a
   await page.getByLabel("Filter").fill("Size gt");
   await page.getByRole("button", { name: "Filter", exact: true }).click();
   await page.getByText("The query condition specified in the request is invalid").waitFor();
+  assert.equal(await page.getByLabel("Filter").inputValue(), "Size gt", "the filter stays, to be mended");
+  await look(page, "explorer-refused");
 });
 
 test("an edit of what somebody else has changed meanwhile is refused, and a deletion is meant", async () => {
@@ -119,7 +121,7 @@ test("entities are exported to a file and imported from one", async () => {
   await page.goto(`${portal}/explorer/tables/${ACCOUNT}/explored`);
   const [download] = await Promise.all([
     page.waitForEvent("download"),
-    page.getByRole("link", { name: "Export" }).click(),
+    page.getByRole("link", { name: "Export as JSON lines" }).click(),
   ]);
   assert.equal(download.suggestedFilename(), "explored.jsonl");
   const lines = readFileSync(await download.path(), "utf8");

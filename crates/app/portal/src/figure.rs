@@ -1,5 +1,7 @@
 //! Figures as people read them.
 
+use lazuli_http::date::{Fraction, TICKS_PER_SECOND, format_iso8601};
+
 /// A count with its thousands apart.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -65,9 +67,22 @@ pub(crate) fn micros(micros: u64) -> String {
     }
 }
 
+/// A moment as date and time of day, UTC.
+pub(crate) fn moment(ms: u64) -> String {
+    let seconds = i64::try_from(ms / 1_000).unwrap_or(0);
+    let text = format_iso8601(seconds.saturating_mul(TICKS_PER_SECOND), Fraction::Shortest);
+    text.trim_end_matches('Z').replace('T', " ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn moments_are_dates_without_fractions() {
+        assert_eq!(moment(951_827_696_789), "2000-02-29 12:34:56");
+        assert_eq!(moment(0), "1970-01-01 00:00:00");
+    }
 
     #[test]
     fn figures_read_well() {

@@ -18,6 +18,7 @@ mod pages;
 mod partitions;
 mod route;
 mod session;
+mod shards;
 mod upload;
 
 use std::sync::Arc;
@@ -144,7 +145,7 @@ impl Portal {
             let cookie = self.set_cookie(is_secure, "", "; Max-Age=0");
             return redirect(pages::login::PATH).with("set-cookie", cookie);
         }
-        let outcome = show(&route, &visit).await;
+        let outcome = show(&route, &visit, changes).await;
         visit.form.discard_file().await;
         match outcome {
             Ok(Outcome::Page(page)) => self.show_page(StatusCode::OK, &page, &session),
@@ -163,7 +164,7 @@ impl Portal {
         let route = Route::parse("GET", path).ok()?;
         let query = Query::parse(query).ok()?;
         let visit = Visit { api: &self.api, session, query, form: Form::default() };
-        match show(&route, &visit).await {
+        match show(&route, &visit, false).await {
             Ok(Outcome::Page(page)) => Some(page.body.into_string()),
             _ => None,
         }
@@ -212,13 +213,23 @@ impl Portal {
     }
 }
 
-/// The one table of pages.
-async fn show(route: &Route, visit: &Visit<'_>) -> Result {
+/// The one table of pages. Some show with GET what they do with POST, when a form was sent.
+async fn show(route: &Route, visit: &Visit<'_>, sent: bool) -> Result {
     match route {
         Route::Overview => pages::overview::show(visit).await,
-        Route::Keys { account } => pages::keys::show(visit, account).await,
         Route::Containers => pages::containers::show(visit).await,
-        Route::Shards => pages::shards::show(visit).await,
+        Route::Shards(page) => pages::shards::show(visit, page, sent).await,
+        Route::Accounts(page) => pages::accounts::show(visit, page, sent).await,
+        Route::Services => pages::services::index(visit).await,
+        Route::Service { name } => pages::services::show(visit, name).await,
+        Route::Sql(page) => pages::sql::show(visit, page, sent).await,
+        Route::Rebalance => pages::rebalance::show(visit).await,
+        Route::Balance(balance) => pages::rebalance::make(visit, *balance).await,
+        Route::Backups if sent => pages::backups::restore(visit).await,
+        Route::Backups => pages::backups::show(visit).await,
+        Route::Backup { id } => pages::backups::take(visit, *id).await,
+        Route::Audit => pages::audit::show(visit).await,
+        Route::Settings => pages::settings::show(visit).await,
         Route::Container { name } => pages::container::show(visit, name).await,
         Route::Partition { id } => pages::partition::show(visit, *id).await,
         Route::PreviewChange { id, change } => pages::change::preview(visit, *id, *change).await,

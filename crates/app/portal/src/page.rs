@@ -28,47 +28,65 @@ impl Visit<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Overview,
+    Services,
     Shards,
     Containers,
-    Jobs,
     Explorer,
     Messaging,
+    Sql,
+    Jobs,
+    Rebalance,
+    Backups,
+    Accounts,
+    Audit,
     Advice,
+    Settings,
 }
 
 impl Part {
     pub(crate) const ALL: &[Self] = &[
         Self::Overview,
+        Self::Services,
         Self::Shards,
         Self::Containers,
         Self::Explorer,
         Self::Messaging,
+        Self::Sql,
         Self::Jobs,
+        Self::Rebalance,
+        Self::Backups,
+        Self::Accounts,
+        Self::Audit,
         Self::Advice,
+        Self::Settings,
     ];
 
-    pub(crate) fn title(self) -> &'static str {
+    /// Its title, and its path.
+    fn words(self) -> (&'static str, &'static str) {
         match self {
-            Self::Overview => "Overview",
-            Self::Shards => "Shards",
-            Self::Advice => "Advice",
-            Self::Containers => "Containers",
-            Self::Jobs => "Jobs",
-            Self::Explorer => "Explorer",
-            Self::Messaging => "Messaging",
+            Self::Overview => ("Overview", "/portal/"),
+            Self::Services => ("Services", "/portal/services"),
+            Self::Shards => ("Shards", "/portal/shards"),
+            Self::Containers => ("Containers", "/portal/containers"),
+            Self::Explorer => ("Explorer", "/portal/explorer"),
+            Self::Messaging => ("Messaging", "/portal/messaging"),
+            Self::Sql => ("Sharded SQL", "/portal/sql"),
+            Self::Jobs => ("Jobs", "/portal/jobs"),
+            Self::Rebalance => ("Rebalance", "/portal/rebalance"),
+            Self::Backups => ("Backups", "/portal/backups"),
+            Self::Accounts => ("Accounts", "/portal/accounts"),
+            Self::Audit => ("Audit log", "/portal/audit"),
+            Self::Advice => ("Advice", "/portal/advice"),
+            Self::Settings => ("Settings", "/portal/settings"),
         }
     }
 
+    pub(crate) fn title(self) -> &'static str {
+        self.words().0
+    }
+
     pub(crate) fn path(self) -> &'static str {
-        match self {
-            Self::Overview => "/portal/",
-            Self::Shards => "/portal/shards",
-            Self::Advice => "/portal/advice",
-            Self::Containers => "/portal/containers",
-            Self::Jobs => "/portal/jobs",
-            Self::Explorer => "/portal/explorer",
-            Self::Messaging => "/portal/messaging",
-        }
+        self.words().1
     }
 }
 

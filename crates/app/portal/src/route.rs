@@ -2,10 +2,14 @@
 
 use lazuli_http::uri::percent_decode;
 
+use crate::pages::accounts::AccountsPage;
 use crate::pages::change::PartitionChange;
 use crate::pages::explorer::ExplorerPage;
 use crate::pages::jobs::Steer;
 use crate::pages::messaging::MessagingPage;
+use crate::pages::rebalance::Balance;
+use crate::pages::shards::ShardsPage;
+use crate::pages::sql::SqlPage;
 
 /// Where the portal begins. Everything else on the port is the admin API.
 pub const ROOT: &str = "/portal";
@@ -20,11 +24,25 @@ pub(crate) enum Route {
     /// What has changed on a page, as it changes.
     Live,
     Overview,
-    /// The keys of an account, which are shown when they are asked for.
-    Keys {
-        account: String,
+    Shards(ShardsPage),
+    Accounts(AccountsPage),
+    Services,
+    /// What one front tells.
+    Service {
+        name: String,
     },
-    Shards,
+    /// Sharded SQL databases.
+    Sql(SqlPage),
+    Rebalance,
+    /// Begins or stops carrying out plans.
+    Balance(Balance),
+    Backups,
+    /// A backup of a partition, as a file.
+    Backup {
+        id: u64,
+    },
+    Audit,
+    Settings,
     Containers,
     Container {
         name: String,
@@ -80,11 +98,22 @@ impl Route {
             ["logout"] => Self::Logout,
             ["live"] => Self::Live,
             [] => Self::Overview,
-            ["accounts", account, "keys"] => Self::Keys { account: (*account).to_owned() },
+            ["accounts", rest @ ..] => {
+                Self::Accounts(AccountsPage::parse(rest).ok_or(NoRoute::Path)?)
+            }
+            ["services"] => Self::Services,
+            ["services", name] => Self::Service { name: (*name).to_owned() },
+            ["sql", rest @ ..] => Self::Sql(SqlPage::parse(rest).ok_or(NoRoute::Path)?),
+            ["rebalance"] => Self::Rebalance,
+            ["rebalance", word] => Self::Balance(Balance::parse(word).ok_or(NoRoute::Path)?),
+            ["backups"] => Self::Backups,
+            ["audit"] => Self::Audit,
+            ["settings"] => Self::Settings,
             ["containers"] => Self::Containers,
-            ["shards"] => Self::Shards,
+            ["shards", rest @ ..] => Self::Shards(ShardsPage::parse(rest).ok_or(NoRoute::Path)?),
             ["containers", name] => Self::Container { name: (*name).to_owned() },
             ["partitions", id] => Self::Partition { id: number(id)? },
+            ["partitions", id, "backup"] => Self::Backup { id: number(id)? },
             ["partitions", id, change] => {
                 let (id, change) =
                     (number(id)?, PartitionChange::parse(change).ok_or(NoRoute::Path)?);
@@ -119,15 +148,20 @@ impl Route {
     fn methods(&self) -> (bool, bool) {
         match self {
             Self::Style | Self::Script | Self::Icon | Self::Live => (true, false),
-            Self::Overview | Self::Shards | Self::Containers | Self::Container { .. } => {
-                (true, false)
-            }
+            Self::Overview | Self::Containers | Self::Container { .. } => (true, false),
+            Self::Services | Self::Service { .. } | Self::Rebalance => (true, false),
+            Self::Backup { .. } | Self::Audit | Self::Settings => (true, false),
+            Self::Backups => (true, true),
+            Self::Shards(page) => (true, page.changes()),
+            Self::Sql(page) => (true, page.changes()),
+            Self::Accounts(page) => page.methods(),
+            Self::Balance(_) => (false, true),
             Self::Partition { .. } | Self::PreviewChange { .. } => (true, false),
             Self::Jobs | Self::Advice => (true, false),
             Self::Explorer(place) => (!place.changes(), place.changes()),
             Self::Messaging(place) => (!place.changes(), place.changes()),
             Self::Login => (true, true),
-            Self::Logout | Self::Keys { .. } => (false, true),
+            Self::Logout => (false, true),
             Self::MakeChange { .. } | Self::SteerJob { .. } => (false, true),
         }
     }
@@ -146,7 +180,7 @@ mod tests {
         let parse = Route::parse;
         assert_eq!(parse("GET", "/portal"), Ok(Route::Overview));
         assert_eq!(parse("GET", "/portal/"), Ok(Route::Overview));
-        let keys = Route::Keys { account: "a/b".to_owned() };
+        let keys = Route::Accounts(AccountsPage::Keys("a/b".to_owned()));
         assert_eq!(parse("POST", "/portal/accounts/a%2Fb/keys"), Ok(keys));
         let container = Route::Container { name: "tables/mine/orders".to_owned() };
         assert_eq!(parse("GET", "/portal/containers/tables%2Fmine%2Forders"), Ok(container));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lazuli_azure::auth::{Accounts, Key};
 use lazuli_http::{Handler, HttpFront, counted};
 use lazuli_keyspace::Keyspace;
-use lazuli_net::{BoxFuture, Budget, Metrics, Protocol, Tls};
+use lazuli_net::{BoxFuture, Budget, Metrics, Protocol, SheetMaker, Tls};
 use lazuli_shapes::document::Documents;
 use lazuli_shapes::queue::Queues;
 use lazuli_shapes::record::Records;
@@ -141,7 +141,8 @@ pub const FRONTS: &[FrontRow] = &[
         mount: |parts| {
             let cache = lazuli_cache::Cache::new(parts.cache());
             let (nodes, beside) = (cache.nodes(), Some(cache.tend()));
-            Mounted { nodes, beside, ..Mounted::of(cache.front()) }
+            let sheet = Some(cache.sheet());
+            Mounted { nodes, beside, sheet, ..Mounted::of(cache.front()) }
         },
     },
     FrontRow {
@@ -251,12 +252,14 @@ pub(crate) struct Mounted {
     pub(crate) nodes: Vec<Arc<dyn Protocol>>,
     /// Its background work. It begins when the server serves, and is dropped when it stops: it may be cut off at any moment.
     pub(crate) beside: Option<BoxFuture<()>>,
+    /// What it tells of itself beside what all fronts count.
+    pub(crate) sheet: Option<SheetMaker>,
 }
 
 impl Mounted {
     /// A front that does not speak HTTP.
     pub(crate) fn of(protocol: Arc<dyn Protocol>) -> Self {
-        Self { protocol, handler: None, nodes: Vec::new(), beside: None }
+        Self { protocol, handler: None, nodes: Vec::new(), beside: None, sheet: None }
     }
 }
 

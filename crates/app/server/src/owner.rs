@@ -15,6 +15,7 @@ use lazuli_http::{
 };
 
 use crate::failure::{Failure, FailureReason, Result};
+use crate::registry::Registry;
 
 /// The version of the Table service that the official SDKs ask for.
 const TABLES_VERSION: &str = "2019-02-02";
@@ -24,6 +25,9 @@ const STORAGE_VERSION: &str = "2021-12-02";
 /// The version of the document service that the official SDKs ask for.
 const DOCUMENTS_VERSION: &str = "2020-07-15";
 
+/// The version of the Search service, which it takes as a parameter.
+pub(crate) const SEARCH_VERSION: &str = "2024-07-01";
+
 /// Whom to ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Service {
@@ -31,6 +35,7 @@ pub(crate) enum Service {
     Queues,
     Tables,
     Documents,
+    Search,
 }
 
 impl Service {
@@ -40,6 +45,7 @@ impl Service {
             Self::Queues => "queues",
             Self::Tables => "tables",
             Self::Documents => "documents",
+            Self::Search => "search",
         }
     }
 }
@@ -101,6 +107,7 @@ impl Ask {
             Service::Tables => TABLES_VERSION,
             Service::Blobs | Service::Queues => STORAGE_VERSION,
             Service::Documents => DOCUMENTS_VERSION,
+            Service::Search => SEARCH_VERSION,
         };
         let usual = [("host", "localhost"), ("x-ms-version", version)];
         let usual = usual.map(|(name, value)| (name, value.to_owned()));
@@ -118,8 +125,8 @@ impl Ask {
         Ok(Request {
             method: self.method,
             path: match self.service {
-                // An account of documents is known by its key alone.
-                Service::Documents => self.path,
+                // An account of documents or of Search is known by its key alone.
+                Service::Documents | Service::Search => self.path,
                 _ => format!("/{}{}", percent_encode(&self.account), self.path),
             },
             query: self.query,
@@ -154,11 +161,19 @@ fn sign_documents(request: &mut Request, key: &Key) -> Option<()> {
 pub(crate) struct Owner {
     fronts: Arc<[(&'static str, Handler)]>,
     accounts: Arc<Accounts>,
+    registry: Arc<Registry>,
 }
 
 impl Owner {
-    pub(crate) fn new(fronts: Vec<(&'static str, Handler)>, accounts: Arc<Accounts>) -> Self {
-        Self { fronts: fronts.into(), accounts }
+    pub(crate) fn new(fronts: Vec<(&'static str, Handler)>, registry: Arc<Registry>) -> Self {
+        Self { fronts: fronts.into(), accounts: registry.signing(), registry }
+    }
+
+    /// The first key of an account as clients have it.
+    async fn key(&self, account: &str) -> Option<String> {
+        let accounts = self.registry.list().await;
+        let found = accounts.iter().find(|(one, _)| one.name == account);
+        found.map(|(one, _)| one.key1.reveal().to_owned())
     }
 
     /// The response of the front, whatever it is. Unknown accounts are refused here.
@@ -176,13 +191,18 @@ impl Owner {
         let dialect = match service {
             Service::Tables => Some(Dialect::Tables),
             Service::Blobs | Service::Queues => Some(Dialect::Storage),
-            Service::Documents => None,
+            Service::Documents | Service::Search => None,
         };
-        match dialect {
-            Some(dialect) => {
+        match (dialect, service) {
+            (Some(dialect), _) => {
                 auth::sign(&mut request, dialect, &account, &keys.first).map_err(|_| unsigned())?
             }
-            None => sign_documents(&mut request, &keys.first).ok_or_else(unsigned)?,
+            (None, Service::Search) => {
+                let key = self.key(&account).await.ok_or_else(unsigned)?;
+                let key = HeaderValue::try_from(key).map_err(|_| unsigned())?;
+                request.headers.insert("api-key", key);
+            }
+            (None, _) => sign_documents(&mut request, &keys.first).ok_or_else(unsigned)?,
         }
         let front = self.fronts.iter().find(|(name, _)| *name == service.name());
         match front {

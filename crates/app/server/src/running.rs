@@ -7,7 +7,7 @@ use lazuli_bus_shape::Bus;
 use lazuli_engine::Engine;
 use lazuli_history::Recorder;
 use lazuli_log::Logs;
-use lazuli_net::{Budget, Metrics};
+use lazuli_net::{Budget, Metrics, SheetMaker};
 use lazuli_shapes::blob::Blobs;
 use lazuli_shardmap::catalog::Catalog;
 use lazuli_shardmap::manager::Manager;
@@ -55,6 +55,10 @@ pub(crate) struct Running {
     pub(crate) budget: Arc<Budget>,
     /// What the fronts that are served count.
     pub(crate) fronts: Vec<Arc<Metrics>>,
+    /// What some of them tell of themselves, by their names.
+    pub(crate) sheets: Vec<(&'static str, SheetMaker)>,
+    /// The settings in force as JSON, secrets masked.
+    pub(crate) settings: serde_json::Value,
     pub(crate) admin: Arc<Metrics>,
     /// Its pages come over the listener of the admin API.
     pub(crate) portal: Arc<Metrics>,
@@ -64,6 +68,15 @@ impl Running {
     /// All that listens, the admin API last.
     pub(crate) fn listening(&self) -> impl Iterator<Item = &Arc<Metrics>> {
         self.fronts.iter().chain([&self.admin])
+    }
+
+    /// Where a front listens.
+    pub(crate) fn urls(&self, front: &str) -> Vec<String> {
+        let own = self.endpoints.iter().filter(|endpoint| endpoint.name == front);
+        let mut urls: Vec<String> = own.map(|endpoint| endpoint.url()).collect();
+        // A front may have one address with TLS and without.
+        urls.dedup();
+        urls
     }
 
     pub(crate) fn manager(&self) -> &Arc<Manager> {

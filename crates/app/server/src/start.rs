@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use lazuli_azure::auth::bearer::Tokens;
 use lazuli_history::Recorder;
 use lazuli_http::{HttpFront, handler};
-use lazuli_net::{Budget, Metrics, Stop, Stopper, stopper};
+use lazuli_net::{Budget, Metrics, SheetMaker, Stop, Stopper, stopper};
 use lazuli_portal::Portal;
 use lazuli_shardmap::catalog::Work;
 use tokio::task::{JoinHandle, JoinSet};
@@ -101,6 +101,8 @@ impl Server {
             sql: core.sql.clone(),
             budget,
             fronts: metrics(&fronts),
+            sheets: sheets(&fronts),
+            settings: settings.in_force.clone(),
             admin: admin.metrics.clone(),
             portal: Arc::new(Metrics::new("portal")),
         });
@@ -156,9 +158,9 @@ impl Server {
 }
 
 /// What asks the fronts that speak HTTP from within the process.
-fn owner(fronts: &[(Gate, Mounted)], accounts: &Registry) -> Owner {
+fn owner(fronts: &[(Gate, Mounted)], accounts: &Arc<Registry>) -> Owner {
     let handler = |(gate, front): &(Gate, Mounted)| Some((gate.name(), front.handler.clone()?));
-    Owner::new(fronts.iter().filter_map(handler).collect(), accounts.signing())
+    Owner::new(fronts.iter().filter_map(handler).collect(), accounts.clone())
 }
 
 /// What is counted for each front: listeners of one front share it.
@@ -166,6 +168,12 @@ fn metrics(fronts: &[(Gate, Mounted)]) -> Vec<Arc<Metrics>> {
     let mut all: Vec<_> = fronts.iter().map(|(gate, _)| gate.metrics.clone()).collect();
     all.dedup_by(|one, other| Arc::ptr_eq(one, other));
     all
+}
+
+/// What fronts tell of themselves.
+fn sheets(fronts: &[(Gate, Mounted)]) -> Vec<(&'static str, SheetMaker)> {
+    let sheet = |(gate, front): &(Gate, Mounted)| Some((gate.name(), front.sheet.clone()?));
+    fronts.iter().filter_map(sheet).collect()
 }
 
 /// Opens what everything is kept in: a data folder, or the databases of a fleet.

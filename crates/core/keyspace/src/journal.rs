@@ -142,6 +142,11 @@ impl Keyspace {
         }
     }
 
+    /// Where its rows are kept, if they are.
+    pub fn shelf(&self) -> Option<&Arc<Shelf>> {
+        self.journal.as_ref().map(|journal| &journal.shelf)
+    }
+
     pub fn is_persistent(&self) -> bool {
         self.journal.is_some()
     }

@@ -49,6 +49,10 @@ impl Cluster {
         Self { shelf, nodes, ranges: Mutex::new(Arc::new(whole)), epoch: AtomicU64::new(1) }
     }
 
+    pub(crate) fn shelf(&self) -> &Arc<Shelf> {
+        &self.shelf
+    }
+
     pub(crate) fn ranges(&self) -> Arc<Vec<SlotRange>> {
         self.ranges.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

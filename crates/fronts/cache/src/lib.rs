@@ -31,6 +31,7 @@ mod scan;
 mod scripts;
 mod server;
 mod session;
+mod sheet;
 mod stats;
 mod stream_ids;
 mod tracking;
@@ -42,7 +43,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use lazuli_azure::auth::Accounts;
 use lazuli_keyspace::{Keyspace, Policy, Shelf, UserShelf};
-use lazuli_net::{BoxFuture, Budget, Connection, Metrics, Protocol};
+use lazuli_net::{BoxFuture, Budget, Connection, Metrics, Protocol, SheetMaker};
 
 pub use gate::Published;
 pub use limits::DATABASES;
@@ -122,6 +123,12 @@ impl Cache {
         })
     }
 
+    /// What it tells people of itself.
+    pub fn sheet(&self) -> SheetMaker {
+        let server = self.server.clone();
+        Arc::new(move || Box::pin(server.clone().sheet()))
+    }
+
     /// As a protocol on a listener that answers any key.
     pub fn front(&self) -> Arc<dyn Protocol> {
         Arc::new(Front { server: self.server.clone(), cluster_node: None })
@@ -171,6 +178,7 @@ fn make(parts: Parts) -> Server {
         pubsub: Default::default(),
         stats: Default::default(),
         latency: Default::default(),
+        sheet: Default::default(),
         scripts: Default::default(),
         gate: Gate { accounts, published },
         monitors: Default::default(),

@@ -17,6 +17,7 @@ use crate::gate::Gate;
 use crate::monitor::Monitors;
 use crate::pubsub::PubSub;
 use crate::session::Session;
+use crate::sheet::Sheet;
 use crate::stats::Stats;
 
 pub(crate) struct Server {
@@ -27,6 +28,7 @@ pub(crate) struct Server {
     pub(crate) pubsub: PubSub,
     pub(crate) stats: Stats,
     pub(crate) latency: crate::latency::Latency,
+    pub(crate) sheet: Sheet,
     pub(crate) scripts: crate::scripts::Scripts,
     pub(crate) gate: Gate,
     pub(crate) monitors: Monitors,
@@ -144,6 +146,9 @@ impl Server {
             count += 1;
             if let Some(cluster) = self.cluster.as_ref().filter(|_| count % 10 == 1) {
                 cluster.refresh().await;
+            }
+            if count.is_multiple_of(10) {
+                self.tell_counts();
             }
             self.stats.sample(self.keyspace.now_ms());
             self.stats.peak_bytes.fetch_max(self.keyspace.used_bytes(), Ordering::Relaxed);

@@ -33,6 +33,8 @@ pub(crate) enum IndexPart {
     Scale,
     /// Documents and size of every slice: an addition of this server.
     Slices,
+    /// What a search text means: an addition of this server.
+    Explain,
     /// `/docs` alone: a search.
     Documents,
     Count,
@@ -93,6 +95,7 @@ impl Address {
             "search.analyze" | "analyze" => IndexPart::Analyze,
             "lazuli.scale" => IndexPart::Scale,
             "lazuli.slices" => IndexPart::Slices,
+            "lazuli.explain" => IndexPart::Explain,
             "docs" => match (next.argument, parts.next()) {
                 (Some(key), _) => IndexPart::Document(key),
                 (None, Some(segment)) => IndexPart::below_documents(segment)?,

@@ -146,6 +146,9 @@ impl Api for Front {
                 indexes::scale(self, call, &index, body(request).await?).await
             }
             Operation::ReadSlices(index) => indexes::slices(self, call, &index).await,
+            Operation::ExplainQuery(index) => {
+                search::explain(self, call, &index, body(request).await?).await
+            }
             Operation::AnalyzeText(index) => {
                 search::analyze(self, call, &index, body(request).await?).await
             }

@@ -29,6 +29,7 @@ pub(crate) enum Operation {
     ReadScale(String),
     SetScale(String),
     ReadSlices(String),
+    ExplainQuery(String),
     WriteDocuments(String),
     /// With its parameters in the address, or posted.
     SearchDocuments {
@@ -84,6 +85,7 @@ impl Operation {
             (IndexPart::Scale, "GET") => Self::ReadScale(index),
             (IndexPart::Scale, "PUT") => Self::SetScale(index),
             (IndexPart::Slices, "GET") => Self::ReadSlices(index),
+            (IndexPart::Explain, "POST") => Self::ExplainQuery(index),
             (IndexPart::Write, "POST") => Self::WriteDocuments(index),
             (IndexPart::Documents, "GET") => Self::SearchDocuments { index, is_posted },
             (IndexPart::Search, "GET" | "POST") => Self::SearchDocuments { index, is_posted },
@@ -130,6 +132,7 @@ impl Operation {
             Self::ReadScale(_) => "ReadScale",
             Self::SetScale(_) => "SetScale",
             Self::ReadSlices(_) => "ReadSlices",
+            Self::ExplainQuery(_) => "ExplainQuery",
             Self::WriteDocuments(_) => "WriteDocuments",
             Self::SearchDocuments { .. } => "SearchDocuments",
             Self::SuggestDocuments { .. } => "SuggestDocuments",
@@ -148,6 +151,7 @@ impl Operation {
                 | Self::CompleteText { .. }
                 | Self::ReadDocument { .. }
                 | Self::CountDocuments(_)
+                | Self::ExplainQuery(_)
         )
     }
 }

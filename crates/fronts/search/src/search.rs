@@ -239,3 +239,23 @@ pub(crate) async fn analyze(
         .collect();
     Ok(response::json(StatusCode::OK, &json!({ "tokens": tokens })))
 }
+
+/// What a search text means: the query that it becomes, in Lucene's notation. It is asked for as a search is.
+pub(crate) async fn explain(
+    front: &Front,
+    call: &Call,
+    name: &str,
+    body: Value,
+) -> Result<Response> {
+    let asked = Asked::new(Some(body), &call.options)?;
+    let request = Paged::read(&asked)?.request;
+    let index = front.index(call, name).await?;
+    let (definition, synonyms) = (definition_of(&index)?, front.synonyms(call, &index).await?);
+    let run = move || {
+        let text = request.search.as_deref().unwrap_or("*");
+        let (kind, mode) = (request.query_type, request.search_mode);
+        lazuli_search_engine::explain(&definition, &synonyms, text, kind, mode)
+    };
+    let query = spawn_blocking(run).await.map_err(Fault::internal)??;
+    Ok(response::json(StatusCode::OK, &json!({ "query": query })))
+}

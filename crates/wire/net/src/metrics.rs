@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::task::JoinError;
 
-use crate::recent::{Recent, Step};
+use crate::recent::{Grain, Recent, Step};
 
 /// The upper bounds of the histogram's buckets, in seconds.
 pub const BUCKETS_S: [f64; 12] =
@@ -55,6 +55,52 @@ pub struct Series {
     /// How many fell into each bucket of [`BUCKETS_S`], and beyond the last one.
     pub buckets: [u64; BUCKETS_S.len() + 1],
     pub sum_s: f64,
+    lately: Lately,
+}
+
+/// The requests of one operation in the step that is under way, and in the one before.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Lately {
+    step: u64,
+    now: u64,
+    before: u64,
+}
+
+impl Lately {
+    fn count(&mut self, step: u64, times: u64) {
+        *self = Self { step, now: self.at(step) + times, before: self.at(step.wrapping_sub(1)) };
+    }
+
+    /// How many were counted in one step, as far as it is known.
+    fn at(&self, step: u64) -> u64 {
+        match self.step.wrapping_sub(step) {
+            0 => self.now,
+            1 => self.before,
+            _ => 0,
+        }
+    }
+}
+
+/// The bucket of [`BUCKETS_S`] for a duration.
+pub(crate) fn bucket_of(took: Duration) -> usize {
+    let took_s = took.as_secs_f64();
+    BUCKETS_S.iter().position(|bound| took_s <= *bound).unwrap_or(BUCKETS_S.len())
+}
+
+/// What a part of the requests took at most, in seconds: `part` is 0.99 for all but the slowest hundredth. It is as exact as
+/// the buckets are, even between their bounds; beyond the last bound it is that bound. None if there were no requests.
+pub fn quantile_s(buckets: &[u64; BUCKETS_S.len() + 1], part: f64) -> Option<f64> {
+    let all: u64 = buckets.iter().sum();
+    let wanted = all as f64 * part;
+    let (mut below, mut lower) = (0.0, 0.0);
+    for (count, upper) in buckets.iter().zip(BUCKETS_S) {
+        let count = *count as f64;
+        if count > 0.0 && below + count >= wanted {
+            return Some(lower + (upper - lower) * (wanted - below) / count);
+        }
+        (below, lower) = (below + count, upper);
+    }
+    (all > 0).then_some(lower)
 }
 
 /// The figures of one front.
@@ -119,14 +165,26 @@ impl Metrics {
 
     /// Counts a request that was answered.
     pub fn observe(&self, operation: &'static str, outcome: Outcome, took: Duration) {
-        let took_s = took.as_secs_f64();
-        let bucket = BUCKETS_S.iter().position(|bound| took_s <= *bound).unwrap_or(BUCKETS_S.len());
-        self.recent.count(outcome);
+        self.observe_many(operation, outcome, 1, took);
+    }
+
+    /// Counts several requests of one kind at once, for fronts that answer too many to count each here. They took `each` on
+    /// average.
+    pub fn observe_many(
+        &self,
+        operation: &'static str,
+        outcome: Outcome,
+        times: u64,
+        each: Duration,
+    ) {
+        self.recent.count(outcome, each, times);
+        let step = self.recent.step();
         let mut series = self.lock();
         let series = series.entry(operation).or_default();
-        *series.outcomes.entry(outcome).or_default() += 1;
-        series.buckets[bucket] += 1;
-        series.sum_s += took_s;
+        *series.outcomes.entry(outcome).or_default() += times;
+        series.buckets[bucket_of(each)] += times;
+        series.sum_s += each.as_secs_f64() * times as f64;
+        series.lately.count(step, times);
     }
 
     /// Counts a request that has come in.
@@ -182,8 +240,14 @@ impl Metrics {
     }
 
     /// The last steps that are over, the oldest first.
-    pub fn recent(&self) -> Vec<Step> {
-        self.recent.steps()
+    pub fn recent(&self, grain: Grain) -> Vec<Step> {
+        self.recent.steps(grain)
+    }
+
+    /// How many requests of an operation came in the last step that is over, a second.
+    pub fn rate(&self, series: &Series) -> f64 {
+        let over = self.recent.step().wrapping_sub(1);
+        series.lately.at(over) as f64 / Grain::Fine.step_s() as f64
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<&'static str, Series>> {
@@ -210,6 +274,29 @@ mod tests {
         assert_eq!(series.outcomes, BTreeMap::from(expected));
         assert_eq!((series.buckets[0], series.buckets[2], series.buckets[12]), (1, 1, 1));
         assert!(series.sum_s > 60.0 && series.sum_s < 60.1);
+    }
+
+    #[test]
+    fn quantiles_lie_within_the_bucket_of_their_request() {
+        let mut buckets = [0; BUCKETS_S.len() + 1];
+        assert_eq!(quantile_s(&buckets, 0.5), None);
+        (buckets[1], buckets[4]) = (90, 10);
+        let at = |part| (quantile_s(&buckets, part).unwrap() * 1e6).round();
+        assert_eq!((at(0.45), at(0.9), at(0.95), at(1.0)), (750.0, 1000.0, 7500.0, 10000.0));
+        buckets[BUCKETS_S.len()] = 1_000;
+        assert_eq!(quantile_s(&buckets, 0.99), Some(10.0), "it took ten seconds at least");
+    }
+
+    #[test]
+    fn the_requests_of_a_step_are_told_when_it_is_over() {
+        let mut lately = Lately::default();
+        lately.count(7, 3);
+        lately.count(7, 2);
+        assert_eq!((lately.at(7), lately.at(6)), (5, 0));
+        lately.count(8, 1);
+        assert_eq!((lately.at(8), lately.at(7)), (1, 5));
+        lately.count(20, 1);
+        assert_eq!((lately.at(20), lately.at(19), lately.at(8)), (1, 0, 0));
     }
 
     #[test]

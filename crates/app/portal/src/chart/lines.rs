@@ -3,7 +3,7 @@
 use maud::Markup;
 use plotters::prelude::*;
 
-use super::{BAR, GRID, LETTERS, SECOND, SIZE, TEXT, picture, top};
+use super::{BAR, BOTTOM, GRID, LEFT, LETTERS, RIGHT, SECOND, SIZE, TEXT, TOP, picture, top};
 
 pub(crate) struct Line<'a> {
     pub(crate) name: &'a str,
@@ -30,7 +30,25 @@ impl Lines<'_> {
         }
         let points = self.lines.first().map_or(0, |line| line.values.len());
         let drawn = (points > 0).then(|| self.svg(points).ok()).flatten();
-        picture(drawn, &sentence)
+        picture(drawn, &sentence, &self.places(points))
+    }
+
+    /// The words of each moment.
+    fn places(&self, points: usize) -> Vec<String> {
+        let words = |at: usize| {
+            let each = self.lines.iter().map(|line| {
+                let value = line.values.get(at).copied().unwrap_or(0.0);
+                format!("{} {}", line.name, (self.print)(value))
+            });
+            let when = ago((points - 1 - at) as u64 * self.step_s);
+            format!("{when}: {}", each.collect::<Vec<_>>().join(", "))
+        };
+        let mut places: Vec<String> = (0..points).map(words).collect();
+        if points == 1 {
+            // One point alone is drawn at the right end.
+            places.insert(0, "nothing is known yet".to_owned());
+        }
+        places
     }
 
     fn svg(&self, points: usize) -> Result<String, Box<dyn std::error::Error + '_>> {
@@ -41,25 +59,20 @@ impl Lines<'_> {
             let largest = largest.fold(0.0, f64::max);
             let last = points.max(2) as f64 - 1.0;
             let mut chart = ChartBuilder::on(&area)
-                .margin_top(8)
-                .margin_right(14)
-                .margin_bottom(2)
-                .y_label_area_size(74)
-                .x_label_area_size(26)
+                .margin_top(TOP)
+                .margin_right(RIGHT)
+                .y_label_area_size(LEFT)
+                .x_label_area_size(BOTTOM)
                 .build_cartesian_2d(0.0..last, 0.0..top(largest))?;
             let print = |value: &f64| (self.print)(value.max(0.0));
-            let ago = |at: &f64| match ((last - at).max(0.0).round() as u64) * self.step_s {
-                0 => "now".to_owned(),
-                seconds @ 1..60 => format!("{seconds} s ago"),
-                seconds @ 60..3_600 => format!("{} min ago", seconds / 60),
-                seconds => format!("{} h ago", seconds / 3_600),
-            };
+            let when = |at: &f64| ago((last - at).max(0.0).round() as u64 * self.step_s);
             chart
                 .configure_mesh()
                 .disable_x_mesh()
                 .x_labels(4)
                 .y_labels(5)
-                .x_label_formatter(&ago)
+                .x_desc("time")
+                .x_label_formatter(&when)
                 .y_label_formatter(&print)
                 .label_style(("sans-serif", LETTERS).into_font().color(&TEXT))
                 .axis_style(GRID)
@@ -76,6 +89,15 @@ impl Lines<'_> {
             area.present()?;
         }
         Ok(out)
+    }
+}
+
+fn ago(seconds: u64) -> String {
+    match seconds {
+        0 => "now".to_owned(),
+        1..60 => format!("{seconds} s ago"),
+        60..3_600 => format!("{} min ago", seconds / 60),
+        _ => format!("{} h ago", seconds / 3_600),
     }
 }
 
@@ -96,7 +118,8 @@ mod tests {
             assert_eq!(svg.matches(&format!("stroke=\"{colour}\"")).count(), 1, "{svg}");
         }
         assert!(svg.contains("Requests: Reads is 2/s, at most 5/s. Writes is 0/s, at most 0/s."));
-        assert!(svg.contains("now"));
+        assert!(svg.contains("<title>10 s ago: Reads 5/s, Writes 0/s</title>"), "{svg}");
+        assert!(svg.contains("<title>now: Reads 2/s, Writes 0/s</title>"), "{svg}");
     }
 
     #[test]

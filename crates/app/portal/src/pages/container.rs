@@ -3,11 +3,12 @@
 use maud::{Markup, html};
 use serde_json::Value;
 
-use crate::chart::{Bars, Piece, strip};
+use crate::chart::{Bars, Piece, Wide, strip};
 use crate::figure;
 use crate::layout::{bar, fact, list, live, number_table, state, text};
 use crate::page::{Outcome, Part, Result, Visit};
 use crate::partitions::{HotKey, PARTITIONS_MAX, Partition, of_map};
+use crate::shards::Colours;
 
 /// How many partitions one page of the table has.
 const ROWS: usize = 50;
@@ -19,6 +20,9 @@ pub(crate) async fn show(visit: &Visit<'_>, name: &str) -> Result {
     let (partitions, all) = of_map(visit.api, name).await?;
     let order = Order::parse(visit.query.get("sort").unwrap_or_default());
     let page = visit.query.get("page").and_then(|page| page.parse().ok()).unwrap_or(1);
+    let wide = Wide::parse(visit.query.get("map").unwrap_or_default());
+    let colours = Colours::of(visit.api).await?;
+    let view = View { name, order, page, wide };
     let body = html! {
         p.crumbs { a href="/portal/containers" { "Containers" } }
         h1 { (name) }
@@ -26,7 +30,8 @@ pub(crate) async fn show(visit: &Visit<'_>, name: &str) -> Result {
         @if !all { p.notice.bad { "There are more partitions; these are the first " (PARTITIONS_MAX) "." } }
         section.card aria-labelledby="map" {
             h2 #map { "Map" }
-            (live("map", drawn_map(&partitions)))
+            (view.widths())
+            (live("map", drawn_map(&partitions, &colours, wide)))
         }
         div.columns {
             section.card aria-labelledby="storage" {
@@ -44,7 +49,7 @@ pub(crate) async fn show(visit: &Visit<'_>, name: &str) -> Result {
         }
         section.card aria-labelledby="partitions" {
             h2 #partitions { "Partitions" }
-            (live("partitions", rows(name, partitions, order, page)))
+            (live("partitions", rows(&view, partitions, &colours)))
         }
     };
     Outcome::page(name, Part::Containers, body)
@@ -67,19 +72,33 @@ fn facts(map: &Value, partitions: &[Partition]) -> Markup {
     }
 }
 
-fn drawn_map(partitions: &[Partition]) -> Markup {
-    let mut shards: Vec<(String, usize)> = Vec::new();
+fn drawn_map(partitions: &[Partition], colours: &Colours, wide: Wide) -> Markup {
+    let mut shards: Vec<(String, usize, usize)> = Vec::new();
     let mut piece = |one: &Partition| {
-        let at = shards.iter().position(|(name, _)| *name == one.shard).unwrap_or_else(|| {
-            shards.push((one.shard.clone(), 0));
-            shards.len() - 1
-        });
-        shards[at].1 += 1;
-        let title = format!("Partition {} on {}: {}", one.id, one.shard, one.keys());
-        Piece { id: one.id, shard: at, title }
+        let colour = colours.get(&one.shard);
+        match shards.iter_mut().find(|(name, ..)| *name == one.shard) {
+            Some((.., count)) => *count += 1,
+            None => shards.push((one.shard.clone(), colour, 1)),
+        }
+        let weight = match wide {
+            Wide::Equally => 1,
+            Wide::BySize => one.bytes,
+            Wide::ByLoad => one.requests(),
+        };
+        let held = (figure::bytes(one.bytes), figure::count(one.requests()));
+        let title = format!(
+            "Partition {} on {}: {}, {}, {} requests",
+            one.id,
+            one.shard,
+            one.keys(),
+            held.0,
+            held.1
+        );
+        Piece { id: one.id, colour, weight, title }
     };
     let pieces: Vec<Piece> = partitions.iter().map(&mut piece).collect();
-    strip(&pieces, &shards)
+    shards.sort();
+    strip(&pieces, &shards, wide)
 }
 
 fn bars(
@@ -91,8 +110,10 @@ fn bars(
     let values: Vec<u64> = partitions.iter().map(figure).collect();
     let (total, most) = (values.iter().sum::<u64>(), values.iter().max().copied().unwrap_or(0));
     let even = total / values.len().max(1) as u64;
+    let name = |one: &Partition| format!("Partition {}, {}", one.id, one.keys());
+    let names: Vec<String> = partitions.iter().map(name).collect();
     html! {
-        (Bars { title, values: &values, print }.draw())
+        (Bars { title, axis: "partitions in the order of keys", values: &values, names: &names, colours: None, print }.draw())
         p.muted {
             span.key-even aria-hidden="true" {} " Even share " (print(even)) ". The largest has "
             (print(most)) ", " (figure::share(most, total)) " of all."
@@ -159,7 +180,35 @@ impl Order {
     }
 }
 
-fn rows(name: &str, mut partitions: Vec<Partition>, order: Order, page: usize) -> Markup {
+/// What of the container is shown, and how.
+struct View<'a> {
+    name: &'a str,
+    order: Order,
+    page: usize,
+    wide: Wide,
+}
+
+impl View<'_> {
+    fn link(&self, order: Order, page: usize, wide: Wide, place: &str) -> String {
+        let path = super::containers::path(self.name);
+        format!("{path}?sort={}&page={page}&map={}#{place}", order.word(), wide.word())
+    }
+
+    /// The choice of what partitions on the map are as wide as.
+    fn widths(&self) -> Markup {
+        html! {
+            p.actions {
+                @for wide in Wide::ALL {
+                    a.button.quiet href=(self.link(self.order, self.page, wide, "map"))
+                        aria-current=[(wide == self.wide).then_some("true")] { (wide.title()) }
+                }
+            }
+        }
+    }
+}
+
+fn rows(view: &View<'_>, mut partitions: Vec<Partition>, colours: &Colours) -> Markup {
+    let order = view.order;
     let bytes: u64 = partitions.iter().map(|one| one.bytes).sum();
     let requests: u64 = partitions.iter().map(Partition::requests).sum();
     match order {
@@ -168,12 +217,10 @@ fn rows(name: &str, mut partitions: Vec<Partition>, order: Order, page: usize) -
         Order::Requests => partitions.sort_by_key(|one| std::cmp::Reverse(one.requests())),
     }
     let pages = partitions.len().div_ceil(ROWS).max(1);
-    let page = page.clamp(1, pages);
+    let page = view.page.clamp(1, pages);
     let shown = partitions.iter().skip((page - 1) * ROWS).take(ROWS);
-    let here = |order: Order, page: usize| {
-        format!("{}?sort={}&page={page}#partitions", super::containers::path(name), order.word())
-    };
-    let body = html! { @for one in shown { (row(one, bytes, requests)) } };
+    let here = |order: Order, page: usize| view.link(order, page, view.wide, "partitions");
+    let body = html! { @for one in shown { (row(one, bytes, requests, colours)) } };
     html! {
         p.actions {
             "Sorted by"
@@ -195,12 +242,12 @@ fn rows(name: &str, mut partitions: Vec<Partition>, order: Order, page: usize) -
     }
 }
 
-fn row(one: &Partition, bytes: u64, requests: u64) -> Markup {
+fn row(one: &Partition, bytes: u64, requests: u64, colours: &Colours) -> Markup {
     html! {
         tr data-partition=(one.id) {
             th scope="row" { a href=(one.path()) { (one.id) } }
             td.key { (one.keys()) }
-            td.name { (one.shard) }
+            td.name { (colours.name(&one.shard)) }
             td { (state(&one.state)) }
             td.number { (figure::count(one.items)) }
             td.number { (figure::bytes(one.bytes)) }

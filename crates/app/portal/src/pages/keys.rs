@@ -18,15 +18,15 @@ pub(crate) async fn show(visit: &Visit<'_>, account: &str) -> Result {
     let body = html! {
         h1 { "Keys of " (account) }
         p.muted { "Anyone who has one of these keys can read and change everything in this account." }
-        @for (at, name) in ["key1", "key2"].into_iter().enumerate() {
-            @if let Some(key) = found[name].as_str() { (one(at + 1, account, key, &status["endpoints"])) }
+        @for (number, name) in (1..).zip(["key1", "key2"]) {
+            @if let Some(key) = found[name].as_str() { (one(number, account, key, &status["endpoints"])) }
         }
-        p { a href="/portal/" { "Back to the overview" } }
+        p { a href=(super::accounts::PATH) { "To the accounts" } }
     };
-    Outcome::page(format!("Keys of {account}"), Part::Overview, body)
+    Outcome::page(format!("Keys of {account}"), Part::Accounts, body)
 }
 
-fn one(number: usize, account: &str, key: &str, endpoints: &Value) -> Markup {
+pub(crate) fn one(number: u64, account: &str, key: &str, endpoints: &Value) -> Markup {
     let (key_id, string_id) = (format!("key-{number}"), format!("string-{number}"));
     html! {
         section.card aria-labelledby={ "head-" (number) } {

@@ -1,7 +1,11 @@
 //! The pages, one file each: ask the admin API, lay out what it says.
 
+pub(crate) mod accounts;
 pub(crate) mod advice;
+pub(crate) mod audit;
+pub(crate) mod backups;
 pub(crate) mod change;
+pub(crate) mod confirm;
 pub(crate) mod container;
 pub(crate) mod containers;
 pub(crate) mod explorer;
@@ -11,7 +15,11 @@ pub(crate) mod login;
 pub(crate) mod messaging;
 pub(crate) mod overview;
 pub(crate) mod partition;
+pub(crate) mod rebalance;
+pub(crate) mod services;
+pub(crate) mod settings;
 pub(crate) mod shards;
+pub(crate) mod sql;
 
 use lazuli_http::{Response, StatusCode};
 

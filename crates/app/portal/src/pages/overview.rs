@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::chart::{Line, Lines};
 use crate::figure;
-use crate::layout::{csrf, list, live, number_table, state, text, tile};
+use crate::layout::{csrf, list, live, state, text, tile};
 use crate::page::{Outcome, Part, Result, Visit};
 
 /// Shown instead of a key until the keys are requested.
@@ -27,7 +27,7 @@ pub(crate) async fn show(visit: &Visit<'_>) -> Result {
         }
         section.card aria-labelledby="services" {
             h2 #services { "Services" }
-            (live("services", services(&overview)))
+            (live("services", super::services::table(&overview)))
         }
         div.columns {
             section.card aria-labelledby="traffic" {
@@ -104,23 +104,6 @@ fn troubles(troubles: &Value) -> Markup {
             }
         }
     }
-}
-
-fn services(overview: &Value) -> Markup {
-    let rows = html! {
-        @for service in list(&overview["services"]) {
-            tr {
-                th scope="row" { (text(&service["name"])) }
-                td { @for url in list(&service["urls"]) { code { (text(url)) } " " } }
-                td.number { (figure::rate(service["requests_per_second"].as_f64().unwrap_or(0.0))) }
-                td.number { (figure::count(service["requests"].as_u64().unwrap_or(0))) }
-                td.number { (figure::count(service["refused"].as_u64().unwrap_or(0))) }
-                td.number { (figure::count(service["failed"].as_u64().unwrap_or(0))) }
-            }
-        }
-    };
-    let numbers = ["Rate", "Requests", "Refused", "Failed"];
-    number_table("Services", &["Service", "Endpoint"], &numbers, rows)
 }
 
 /// All requests, and those that were refused or failed, over the last minutes.

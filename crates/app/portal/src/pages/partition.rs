@@ -9,6 +9,7 @@ use crate::figure;
 use crate::layout::{fact, list, live, number_table, state};
 use crate::page::{Outcome, Part, Result, Visit};
 use crate::partitions::Partition;
+use crate::shards::Colours;
 
 /// The steps in which the history is kept, and how far back each goes.
 const STEPS: [(&str, &str); 3] = [("10s", "10 minutes"), ("1m", "2 hours"), ("10m", "1 day")];
@@ -21,19 +22,21 @@ pub(crate) async fn show(visit: &Visit<'_>, id: u64) -> Result {
     let step = STEPS.iter().find(|(step, _)| *step == asked).unwrap_or(&STEPS[0]).0;
     let pieces = ["v1", "partitions", number.as_str(), "history"];
     let history = visit.api.get_with(&pieces, &[("step", step)]).await?;
+    let colours = Colours::of(visit.api).await?;
     let body = html! {
         p.crumbs {
             a href="/portal/containers" { "Containers" } " › "
             a href=(super::containers::path(&partition.map)) { (partition.map) }
         }
         h1 { "Partition " (id) }
-        (live("facts", facts(&partition)))
+        (live("facts", facts(&partition, &colours)))
         section.card aria-labelledby="act" {
             h2 #act { "Change it" }
             div.actions {
                 @for change in PartitionChange::ALL {
                     a.button.quiet href={ (partition.path()) "/" (change.word()) } { (change.title()) }
                 }
+                (super::backups::link(&partition))
             }
         }
         section.card aria-labelledby="history" {
@@ -55,11 +58,11 @@ pub(crate) async fn show(visit: &Visit<'_>, id: u64) -> Result {
     Outcome::page(format!("Partition {id}"), Part::Containers, body)
 }
 
-fn facts(one: &Partition) -> Markup {
+fn facts(one: &Partition, colours: &Colours) -> Markup {
     html! {
         dl.facts.card {
             (fact("State", state(&one.state)))
-            (fact("Shard", html! { (one.shard) }))
+            (fact("Shard", colours.name(&one.shard)))
             (fact("Keys", html! { (one.keys()) }))
             (fact("Epoch", html! { (one.epoch) }))
             (fact("Items", html! { (figure::count(one.items)) }))

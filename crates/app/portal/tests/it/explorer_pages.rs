@@ -235,3 +235,72 @@ async fn a_file_that_is_refused_is_read_to_its_end_so_that_the_browser_gets_to_r
     let expected = "PUT /v1/explorer/blobs/mine/box/blob?name=f&overwrite=false";
     assert_eq!(asked.lock().unwrap().last().unwrap(), expected);
 }
+
+#[tokio::test]
+async fn a_filter_that_is_refused_stays_on_the_page_with_its_error() {
+    let site = Site::with(|ask: &Ask| match ask.query.contains("filter=Size%20gt") {
+        // What the stand-in does not know it refuses.
+        true => None,
+        false => answer(ask),
+    });
+    let (cookie, _) = site.log_in().await;
+    let page = site.get("/portal/explorer/tables/mine/things?filter=Size+gt", &cookie).await;
+    assert_eq!(page.status, StatusCode::OK);
+    assert!(page.body.contains("there is no such thing"), "{}", page.body);
+    assert!(page.body.contains("value=\"Size gt\""), "{}", page.body);
+    assert!(page.body.contains("Insert an entity"), "the rest of the page is there");
+}
+
+#[tokio::test]
+async fn entities_are_files_of_three_kinds() {
+    let site = Site::with(|ask: &Ask| match ask.path.ends_with("/entities") {
+        true if ask.query.contains("after=n") => Some(json!({ "entities": [], "next": null })),
+        _ => answer(ask),
+    });
+    let (cookie, _) = site.log_in().await;
+    let path = "/portal/explorer/tables/mine/things/export";
+    let csv = site.get(&format!("{path}?format=csv"), &cookie).await;
+    assert_eq!(csv.header("content-disposition"), "attachment; filename=\"things.csv\"");
+    assert!(csv.body.starts_with("PartitionKey,RowKey,Text\r\n"), "{}", csv.body);
+    let all: Value =
+        serde_json::from_str(&site.get(&format!("{path}?format=json"), &cookie).await.body)
+            .unwrap();
+    assert_eq!(all[0]["RowKey"], NAME);
+}
+
+#[tokio::test]
+async fn an_index_is_searched_and_analyzed_on_its_page_and_refusals_stay_there() {
+    let site = Site::with(|ask: &Ask| {
+        Some(match ask.path.strip_prefix("/v1/explorer/")? {
+            "indexes/mine" => {
+                json!({ "indexes": [{ "name": "hotels", "documents": 3, "bytes": 2_000 }], "next": null })
+            }
+            "indexes/mine/hotels" => json!({
+                "name": "hotels", "partitions": 1, "replicas": 1, "partitions_to_move": 0,
+                "text_index": { "documents": 3, "bytes": 2_000, "segments": 1 },
+                "definition": { "fields": [{ "name": "text", "type": "Edm.String", "searchable": true }] },
+                "slices": [{ "slice": 0, "partition": "4", "shard": "2", "documents": 3, "bytes": 900 }],
+            }),
+            "indexes/mine/hotels/search" if ask.query.contains("filter=bad") => return None,
+            "indexes/mine/hotels/search" => json!({
+                "count": 1, "query": NAME, "results": [{ "score": 1.25, "document": { "text": NAME } }],
+            }),
+            "indexes/mine/hotels/analyze" => json!({
+                "tokens": [{ "token": NAME, "from": 0, "to": 3, "position": 0 }],
+            }),
+            _ => return None,
+        })
+    });
+    let (cookie, _) = site.log_in().await;
+    let page = site.get("/portal/explorer/indexes/mine", &cookie).await;
+    assert!(page.body.contains("/portal/explorer/indexes/mine/hotels"), "{}", page.body);
+    let path = "/portal/explorer/indexes/mine/hotels";
+    let page = site.get(&format!("{path}?q=sea&analyzer=simple&text=x"), &cookie).await;
+    is_escaped(&page.body);
+    for words in ["1.2500", "1 documents", "Slice 0 on shard-0002: 3", "data-slice=\"0\""] {
+        assert!(page.body.contains(words), "{words}: {}", page.body);
+    }
+    let page = site.get(&format!("{path}?q=sea&filter=bad"), &cookie).await;
+    assert_eq!(page.status, StatusCode::OK);
+    assert!(page.body.contains("there is no such thing") && page.body.contains("value=\"bad\""));
+}

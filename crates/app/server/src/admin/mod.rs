@@ -7,6 +7,7 @@ mod accounts;
 mod backups;
 mod balance;
 mod explorer;
+mod fronts;
 mod history;
 mod jobs;
 mod maps;
@@ -164,6 +165,8 @@ impl Admin {
             Operation::Metrics => return Ok(metrics(running).await),
             Operation::Status => status::status(running).await?,
             Operation::Overview => overview::overview(running).await?,
+            Operation::ShowFront { name, step } => fronts::show(running, &name, step).await?,
+            Operation::ShowSettings => running.settings.clone(),
             Operation::ListNodes => running.nodes.list().await?,
             Operation::DrainNode => {
                 running.nodes.drain().await?;

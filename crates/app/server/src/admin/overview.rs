@@ -1,9 +1,10 @@
 //! Totals for the overview page: requests by service, and storage by shard.
 
-use lazuli_net::{Metrics, STEP_S, Step};
+use lazuli_net::{Grain, Metrics, STEP_S, Step};
 use lazuli_shardmap::Shard;
 use serde_json::{Value, json};
 
+use super::fronts;
 use super::refusal::Result;
 use crate::running::Running;
 
@@ -25,17 +26,13 @@ pub(super) async fn overview(running: &Running) -> Result<Value> {
 
 fn service(running: &Running, metrics: &Metrics) -> Value {
     let name = metrics.name();
-    let own = running.endpoints.iter().filter(|endpoint| endpoint.name == name);
-    let mut urls: Vec<String> = own.map(|endpoint| endpoint.url()).collect();
-    // A front may have one address with TLS and without.
-    urls.dedup();
     let (mut requests, mut refused, mut failed) = (0, 0, 0);
     for (outcome, count) in metrics.operations().values().flat_map(|series| &series.outcomes) {
         requests += count;
         refused += if outcome.is_refused() { *count } else { 0 };
         failed += if outcome.is_failed() { *count } else { 0 };
     }
-    let recent = metrics.recent();
+    let recent = metrics.recent(Grain::Fine);
     let last = &recent[recent.len().saturating_sub(RATE_STEPS)..];
     let seconds = (last.len().max(1) as u64 * STEP_S) as f64;
     let lately: u64 = last.iter().map(|step| step.requests).sum();
@@ -43,7 +40,8 @@ fn service(running: &Running, metrics: &Metrics) -> Value {
     let step = |step: &Step| json!([step.requests, step.refused, step.failed]);
     json!({
         "name": name,
-        "urls": urls,
+        "title": fronts::title(name),
+        "urls": running.urls(name),
         "requests": requests,
         "refused": refused,
         "failed": failed,

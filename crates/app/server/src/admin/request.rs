@@ -19,6 +19,13 @@ pub(super) enum Operation {
     Status,
     /// What is kept and what is asked for, summed up.
     Overview,
+    /// What a front counts and tells of itself.
+    ShowFront {
+        name: String,
+        step: Step,
+    },
+    /// The settings in force, secrets masked.
+    ShowSettings,
     /// Whether this node takes requests.
     Ready,
     ListNodes,

@@ -55,6 +55,11 @@ const ROUTES: &[Route] = &[
     open("/metrics", "metrics", |_| Ok(Operation::Metrics)),
     read("/v1/status", "status", |_| Ok(Operation::Status)),
     read("/v1/overview", "overview", |_| Ok(Operation::Overview)),
+    read("/v1/fronts/{name}", "show-front", |given| {
+        Ok(Operation::ShowFront { name: given.text("name")?, step: step(given)? })
+    })
+    .taking(&["step"]),
+    read("/v1/settings", "show-settings", |_| Ok(Operation::ShowSettings)),
     read("/v1/nodes", "list-nodes", |_| Ok(Operation::ListNodes)),
     change("POST", "/v1/node/drain", "drain-node", |_| Ok(Operation::DrainNode)),
     read("/v1/shards", "list-shards", |_| Ok(Operation::ListShards)),

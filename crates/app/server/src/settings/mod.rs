@@ -71,15 +71,12 @@ pub struct Settings {
     pub in_flight_bytes: u64,
     /// What a client of a front may take that is told nothing else.
     pub listening: Listening,
-    /// What the Blobs front takes; by default what the original takes.
+    /// What these fronts take; by default what the originals take.
     pub blobs: lazuli_blobs::Limits,
     /// How often garbage of blobs is looked for.
     pub blob_collect_interval: Duration,
-    /// What the Queues front takes; by default what the original takes.
     pub queues: lazuli_queues::Limits,
-    /// What the Tables front takes; by default what the original takes.
     pub tables: lazuli_tables::Limits,
-    /// What the Documents front takes; by default what the original takes.
     pub documents: lazuli_documents::Limits,
     /// What the Kafka front does.
     pub kafka: lazuli_kafka::Settings,
@@ -92,6 +89,8 @@ pub struct Settings {
     pub log: Log,
     pub admin_token: Option<Secret>,
     pub accounts: Option<Vec<Account>>,
+    /// All of them as JSON, each with where it comes from; secrets are masked.
+    pub in_force: serde_json::Value,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -243,6 +242,7 @@ impl Settings {
             },
             admin_token: one.may("admin-token", admin_token)?,
             accounts: one.may("accounts", accounts::parse)?,
+            in_force: json(texts),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The entities of a table: filter, insert, import, export.
+//! The entities of a table: filter, insert, import.
 
 use std::collections::BTreeSet;
 
@@ -7,9 +7,10 @@ use lazuli_http::{Body, HeaderMap, Method, StatusCode};
 use maud::{Markup, html};
 use serde_json::Value;
 
+use super::export::Format;
 use super::place::ItemPath;
 use super::stored::stored;
-use super::{crumbs, file, next, tell};
+use super::{crumbs, next, tell};
 use crate::api;
 use crate::layout::{csrf, list, text};
 use crate::page::{Fault, Outcome, Part, Result, Visit};
@@ -27,7 +28,13 @@ pub(super) async fn show(visit: &Visit<'_>, path: &ItemPath) -> Result {
     let filter = visit.query.get("filter").unwrap_or_default();
     let after = visit.query.get("after").unwrap_or_default();
     let query = [("filter", filter), ("after", after), ("limit", ENTITIES_SHOWN)];
-    let found = visit.api.get_with(&path.api(&["entities"]), &query).await?;
+    // A filter that is refused is shown with its error, to be mended.
+    let answer = visit.api.get_with(&path.api(&["entities"]), &query).await;
+    let (found, refused) = match answer {
+        Ok(found) => (found, None),
+        Err(refused) if filter.is_empty() => return Err(refused.into()),
+        Err(refused) => (Value::Null, Some(refused)),
+    };
     let entities = list(&found["entities"]);
     let more = found["next"].as_str();
     let more = more.map(|next| path.link(&[], &[("filter", filter), ("after", next)]));
@@ -42,12 +49,28 @@ pub(super) async fn show(visit: &Visit<'_>, path: &ItemPath) -> Result {
                     placeholder="PartitionKey eq 'a' and Size gt 3";
             }
             button.quiet type="submit" { "Filter" }
-            a.button.quiet href=(path.link(&["export"], &[("filter", filter)])) download { "Export" }
         }
         section.card aria-label="Entities" {
-            @if entities.is_empty() { p.muted { "No entity on this page." } }
+            @if let Some(refused) = &refused {
+                div.notice.bad role="alert" { p { (refused.message) } }
+                p.muted { "A filter compares properties with values: PartitionKey eq 'a' and (Size gt 3 or not \
+                    (Done eq true)). Texts stand in single quotation marks, numbers of 64 bits end in L, dates \
+                    are datetime'2024-05-01T00:00:00Z'." }
+            }
+            @else if entities.is_empty() && filter.is_empty() { p.muted { "There is no entity yet. Insert one \
+                below, import JSON lines, or use a client: the connection strings are on the overview." } }
+            @else if entities.is_empty() { p.muted { "No entity on this page meets the filter." } }
             @else { (rows(path, entities)) }
             (next(more))
+            @if refused.is_none() {
+                p.actions {
+                    "Export"
+                    @for format in Format::ALL {
+                        a.button.quiet href=(path.link(&["export"], &[("filter", filter), ("format", format.word())])) download
+                            aria-label={ "Export as " (format.title()) } { (format.title()) }
+                    }
+                }
+            }
         }
         (insertion(visit, path))
         (importing(visit, path))
@@ -66,7 +89,7 @@ fn rows(path: &ItemPath, entities: &[Value]) -> Markup {
     let shown: Vec<&str> = names.iter().copied().take(COLUMNS_MAX).collect();
     html! {
         div.scroll tabindex="0" role="region" aria-label="Entities" {
-            table {
+            table.rows {
                 caption.hidden { "Entities" }
                 thead {
                     tr {
@@ -160,14 +183,4 @@ pub(super) async fn import(visit: &Visit<'_>, path: &ItemPath) -> Result {
         notice.push_str(&format!(" Line {}: {}", refusal["line"], text(&refusal["message"])));
     }
     Outcome::done(path.link(&[], &[]), notice)
-}
-
-pub(super) async fn export(visit: &Visit<'_>, path: &ItemPath) -> Result {
-    let filter = visit.query.get("filter").unwrap_or_default();
-    let query = [("filter", filter)];
-    let answer = visit.api.ask(Method::GET, &path.api(&["export"]), &query, Body::empty()).await?;
-    // Names of tables are letters and digits: the service takes no others.
-    let name: String = path.name.chars().filter(char::is_ascii_alphanumeric).collect();
-    let disposition = format!("attachment; filename=\"{name}.jsonl\"");
-    Ok(Outcome::File(file(answer, Some(&disposition))))
 }

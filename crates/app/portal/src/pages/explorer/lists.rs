@@ -1,13 +1,18 @@
 //! The tables, containers or queues of an account.
 
-use maud::html;
-use serde_json::json;
+use maud::{Markup, html};
+use serde_json::{Value, json};
 
 use super::place::{Kind, link};
 use super::stored::stored;
 use super::{crumbs, next};
-use crate::layout::{csrf, list, table, text};
+use crate::figure;
+use crate::layout::{csrf, list, number_table, table, text};
 use crate::page::{Outcome, Part, Result, Visit};
+use crate::partitions::{Partition, of_map};
+
+/// Of how many items of a list it is told what they hold.
+const MEASURED_MAX: usize = 50;
 
 pub(super) fn title(kind: Kind) -> &'static str {
     match kind {
@@ -15,6 +20,7 @@ pub(super) fn title(kind: Kind) -> &'static str {
         Kind::Blobs => "Blobs",
         Kind::Queues => "Queues",
         Kind::Documents => "Documents",
+        Kind::Indexes => "Indexes",
     }
 }
 
@@ -25,19 +31,26 @@ fn words(kind: Kind) -> (&'static str, &'static str) {
         Kind::Blobs => ("Container", "containers"),
         Kind::Queues => ("Queue", "queues"),
         Kind::Documents => ("Container", "collections"),
+        Kind::Indexes => ("Index", "indexes"),
     }
 }
 
 pub(super) async fn show(visit: &Visit<'_>, kind: Kind, account: &str) -> Result {
     let after = visit.query.get("after").unwrap_or_default();
     let pieces = ["v1", "explorer", kind.word(), account];
-    let found = visit.api.get_with(&pieces, &[("after", after)]).await?;
+    // Not all kinds come in pages.
+    let query: &[(&str, &str)] = if after.is_empty() { &[] } else { &[("after", after)] };
+    let found = visit.api.get_with(&pieces, query).await?;
     let (word, field) = words(kind);
     let items = list(&found[field]);
+    let figures = figures(visit, kind, account, items).await?;
     let rows = html! {
-        @for item in items {
+        @for (item, held) in items.iter().zip(&figures) {
             @let name = text(&item["name"]);
-            tr { th.key scope="row" { a href=(link(&[kind.word(), account, name], &[])) { (stored(name)) } } }
+            tr {
+                th.key scope="row" { a href=(link(&[kind.word(), account, name], &[])) { (stored(name)) } }
+                @if let Some(held) = held { (held) }
+            }
         }
     };
     let more = found["next"].as_str().map(|next| link(&[kind.word(), account], &[("after", next)]));
@@ -45,11 +58,12 @@ pub(super) async fn show(visit: &Visit<'_>, kind: Kind, account: &str) -> Result
         (crumbs(&[], html! { (account) ": " (title(kind)) }))
         h1 { (title(kind)) " of " (account) }
         section.card aria-label=(title(kind)) {
-            @if items.is_empty() { p.muted { "There is none." } }
-            @else { (table(title(kind), &[word], rows)) }
+            @if items.is_empty() { p.muted { (begin(kind)) } }
+            @else if figures.iter().all(Option::is_none) { (table(title(kind), &[word], rows)) }
+            @else { (number_table(title(kind), &[word], heads(kind), rows)) }
             (next(more))
         }
-        form.inline method="post" action=(link(&["create", kind.word(), account], &[])) {
+        @if kind != Kind::Indexes { form.inline method="post" action=(link(&["create", kind.word(), account], &[])) {
             (csrf(visit.session))
             div {
                 label for="new" { "New " (word.to_lowercase()) }
@@ -67,9 +81,73 @@ pub(super) async fn show(visit: &Visit<'_>, kind: Kind, account: &str) -> Result
                 }
             }
             button type="submit" { "Create" }
-        }
+        } }
     };
     Outcome::page(format!("{} of {account}", title(kind)), Part::Explorer, body)
+}
+
+/// How to begin where there is nothing yet.
+fn begin(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Tables => {
+            "There is no table yet. Create one below, or import a CSV file: lazuli table import --create."
+        }
+        Kind::Blobs => {
+            "There is no container yet. Create one below; then files are uploaded on its page or by lazuli blob cp."
+        }
+        Kind::Queues => {
+            "There is no queue yet. Create one below; then messages are put on its page or by lazuli queue put."
+        }
+        Kind::Documents => {
+            "There is no container yet. Create one below with the path of its partition key."
+        }
+        Kind::Indexes => {
+            "There is no index yet. lazuli search create FILE makes one of a definition, and lazuli search load \
+                fills it."
+        }
+    }
+}
+
+fn heads(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Indexes => &["Documents", "Storage"],
+        _ => &["Items", "Storage", "Reads", "Writes"],
+    }
+}
+
+/// What each of these holds, as cells of a table: of an index its documents, of a table what its partitions hold and were
+/// asked for. Nothing where several of them share a map.
+async fn figures(
+    visit: &Visit<'_>,
+    kind: Kind,
+    account: &str,
+    items: &[Value],
+) -> Result<Vec<Option<Markup>>> {
+    let number = |value: &Value| value.as_u64().unwrap_or(0);
+    let mut all = Vec::new();
+    for (at, item) in items.iter().enumerate() {
+        let name = text(&item["name"]);
+        all.push(match kind {
+            Kind::Indexes => Some(html! {
+                td.number { (figure::count(number(&item["documents"]))) }
+                td.number { (figure::bytes(number(&item["bytes"]))) }
+            }),
+            Kind::Tables | Kind::Documents if at < MEASURED_MAX => {
+                let map = format!("{}/{account}/{name}", kind.word());
+                of_map(visit.api, &map).await.ok().map(|(partitions, _)| {
+                    let sum = |of: fn(&Partition) -> u64| partitions.iter().map(of).sum::<u64>();
+                    html! {
+                        td.number { (figure::count(sum(|one| one.items))) }
+                        td.number { (figure::bytes(sum(|one| one.bytes))) }
+                        td.number { (figure::count(sum(|one| one.reads))) }
+                        td.number { (figure::count(sum(|one| one.writes))) }
+                    }
+                })
+            }
+            Kind::Tables | Kind::Blobs | Kind::Queues | Kind::Documents => None,
+        });
+    }
+    Ok(all)
 }
 
 pub(super) async fn create(visit: &Visit<'_>, kind: Kind, account: &str) -> Result {

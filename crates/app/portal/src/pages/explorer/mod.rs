@@ -5,6 +5,8 @@ mod blob;
 mod blobs;
 mod entities;
 mod entity;
+mod export;
+mod indexes;
 mod items;
 mod lists;
 mod place;
@@ -19,6 +21,7 @@ use crate::layout::{list, table, text};
 use crate::page::{Fault, Outcome, Part, Result, Visit};
 pub(crate) use place::ExplorerPage;
 use place::{CollectionPage, ContainerPage, Kind, QueuePage, TablePage, link};
+pub(crate) use stored::stored;
 
 /// The one table of the explorer's pages.
 pub(crate) async fn show(visit: &Visit<'_>, place: &ExplorerPage) -> Result {
@@ -30,7 +33,7 @@ pub(crate) async fn show(visit: &Visit<'_>, place: &ExplorerPage) -> Result {
             TablePage::Entities => entities::show(visit, path).await,
             TablePage::Insert => entities::insert(visit, path).await,
             TablePage::Import => entities::import(visit, path).await,
-            TablePage::Export => entities::export(visit, path).await,
+            TablePage::Export => export::export(visit, path).await,
             TablePage::Entity => entity::show(visit, path).await,
             TablePage::Change => entity::change(visit, path).await,
         },
@@ -48,6 +51,7 @@ pub(crate) async fn show(visit: &Visit<'_>, place: &ExplorerPage) -> Result {
             QueuePage::Put => queue::put(visit, path).await,
             QueuePage::Clear => queue::clear(visit, path).await,
         },
+        ExplorerPage::TextIndex(path) => indexes::show(visit, path).await,
         ExplorerPage::Collection(path, page) => match page {
             CollectionPage::Items => items::show(visit, path).await,
             CollectionPage::Put => items::put(visit, path).await,
@@ -81,7 +85,7 @@ async fn index(visit: &Visit<'_>) -> Result {
     let body = html! {
         h1 { "Explorer" }
         section.card aria-label="Accounts" {
-            (table("Accounts", &["Account", "Tables", "Blobs", "Queues", "Documents"], rows))
+            (table("Accounts", &["Account", "Tables", "Blobs", "Queues", "Documents", "Indexes"], rows))
         }
     };
     Outcome::page("Explorer", Part::Explorer, body)
@@ -131,7 +135,7 @@ fn header(name: &'static str, value: &str) -> Result<HeaderMap> {
 }
 
 /// An answer of the admin API as a file: with its content type and disposition, and no other header.
-fn file(answer: Response, disposition: Option<&str>) -> Response {
+pub(crate) fn file(answer: Response, disposition: Option<&str>) -> Response {
     let said = |name: &str| answer.headers.get(name).and_then(|value| value.to_str().ok());
     let content_type = said("content-type").unwrap_or("application/octet-stream").to_owned();
     let disposition = disposition.or_else(|| said("content-disposition")).map(str::to_owned);

@@ -16,6 +16,8 @@ pub(crate) enum ExplorerPage {
     Container(ItemPath, ContainerPage),
     Queue(ItemPath, QueuePage),
     Collection(ItemPath, CollectionPage),
+    /// A text index, its search box and its analyzers.
+    TextIndex(ItemPath),
 }
 
 /// What accounts have.
@@ -25,10 +27,12 @@ pub(crate) enum Kind {
     Blobs,
     Queues,
     Documents,
+    Indexes,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 4] = [Self::Tables, Self::Blobs, Self::Queues, Self::Documents];
+    pub(super) const ALL: [Self; 5] =
+        [Self::Tables, Self::Blobs, Self::Queues, Self::Documents, Self::Indexes];
 
     /// As paths have it, here and in the admin API.
     pub(super) fn word(self) -> &'static str {
@@ -37,6 +41,7 @@ impl Kind {
             Self::Blobs => "blobs",
             Self::Queues => "queues",
             Self::Documents => "documents",
+            Self::Indexes => "indexes",
         }
     }
 
@@ -109,6 +114,7 @@ impl ExplorerPage {
                     Kind::Blobs => Self::Container(path, ContainerPage::parse(rest)?),
                     Kind::Queues => Self::Queue(path, QueuePage::parse(rest)?),
                     Kind::Documents => Self::Collection(path, CollectionPage::parse(rest)?),
+                    Kind::Indexes => rest.is_empty().then_some(Self::TextIndex(path))?,
                 }
             }
             _ => return None,
@@ -118,7 +124,7 @@ impl ExplorerPage {
     /// Whether a request to it changes something.
     pub(crate) fn changes(&self) -> bool {
         match self {
-            Self::Index | Self::List(..) => false,
+            Self::Index | Self::List(..) | Self::TextIndex(_) => false,
             Self::Create(..) => true,
             Self::Table(_, page) => {
                 matches!(page, TablePage::Insert | TablePage::Import | TablePage::Change)

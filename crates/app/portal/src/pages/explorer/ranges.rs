@@ -96,8 +96,10 @@ fn spent(ranges: &[Value]) -> Markup {
 fn drawn(title: &str, values: &[u64], print: fn(u64) -> String) -> Markup {
     let (total, most) = (values.iter().sum::<u64>(), values.iter().max().copied().unwrap_or(0));
     let even = total / values.len().max(1) as u64;
+    let names: Vec<String> =
+        (0..values.len()).map(|at| format!("Physical partition {at}")).collect();
     html! {
-        (Bars { title, values, print }.draw())
+        (Bars { title, axis: "physical partitions", values, names: &names, colours: None, print }.draw())
         p.muted {
             span.key-even aria-hidden="true" {} " Even share " (print(even)) ". The largest has "
             (print(most)) ", " (figure::share(most, total)) " of all."

@@ -4,7 +4,7 @@
 use maud::{Markup, html};
 
 /// A name, a key or a value on one line.
-pub(super) fn stored(text: &str) -> Markup {
+pub(crate) fn stored(text: &str) -> Markup {
     let mut pieces = Vec::new();
     let mut plain = String::new();
     for c in text.chars() {

@@ -63,6 +63,10 @@ fn usual(ask: &Ask) -> Option<Value> {
             "accounts": [{ "name": "mine", "key1": "SECRET1", "key2": "SECRET2" }],
         }),
         ("GET", "/v1/accounts") => json!({ "accounts": [{ "name": "mine" }] }),
+        ("GET", "/v1/shards") => json!({ "shards": [
+            { "id": 1, "name": "shard-0001", "state": "online", "partitions": 3, "region": "local", "labels": {} },
+            { "id": 2, "name": "shard-0002", "state": "draining", "partitions": 0, "region": "west", "labels": { "disk": HOSTILE } },
+        ] }),
         ("GET", "/v1/jobs") => json!({ "jobs": [] }),
         ("POST", "/v1/jobs/7/pause") => json!({}),
         ("GET", "/v1/maps") => json!({ "maps": [{

@@ -36,7 +36,8 @@ fn told(body: &[u8]) -> Option<String> {
         Ok(value) => {
             let told = &value["odata.error"]["message"]["value"];
             // The front of documents has no envelope.
-            told.as_str().or_else(|| value["message"].as_str())?.to_owned()
+            let told = told.as_str().or_else(|| value["message"].as_str());
+            told.or_else(|| value["error"]["message"].as_str())?.to_owned()
         }
         Err(_) => xml::parse(body).ok()?.child_text("Message")?.to_owned(),
     };

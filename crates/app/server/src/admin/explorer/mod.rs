@@ -9,6 +9,7 @@ mod blobs;
 mod documents;
 mod entities;
 mod import;
+mod indexes;
 mod items;
 mod preview;
 mod queues;
@@ -66,6 +67,12 @@ pub(super) async fn run(owner: &Owner, explore: Explore, request: Request) -> Re
         Explore::PeekMessages { queue, most } => queues::peek(owner, &queue, most).await,
         Explore::PutMessage { queue } => queues::put(owner, &queue, request).await,
         Explore::ClearMessages { queue } => queues::clear(owner, &queue).await,
+        Explore::ListIndexes { account } => indexes::list(owner, &account).await,
+        Explore::ShowIndex { index } => indexes::show(owner, &index).await,
+        Explore::SearchIndex { index, wanted } => indexes::search(owner, &index, &wanted).await,
+        Explore::AnalyzeText { index, analyzer, text } => {
+            indexes::analyze(owner, &index, &analyzer, &text).await
+        }
         Explore::ListCollections { account, page } => documents::list(owner, &account, &page).await,
         Explore::CreateCollection { account } => documents::create(owner, &account, request).await,
         Explore::ShowCollection { collection } => documents::show(owner, &collection).await,

@@ -1,5 +1,7 @@
 //! The operations of the explorer.
 
+use super::indexes::Wanted;
+
 /// Every operation of the explorer.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::admin) enum Explore {
@@ -91,6 +93,21 @@ pub(in crate::admin) enum Explore {
     },
     ClearMessages {
         queue: QueuePath,
+    },
+    ListIndexes {
+        account: String,
+    },
+    ShowIndex {
+        index: IndexPath,
+    },
+    SearchIndex {
+        index: IndexPath,
+        wanted: Wanted,
+    },
+    AnalyzeText {
+        index: IndexPath,
+        analyzer: String,
+        text: String,
     },
     ListCollections {
         account: String,
@@ -188,6 +205,12 @@ pub(in crate::admin) struct ItemPath {
     pub(super) id: String,
     /// The partition key as a JSON array.
     pub(super) key: String,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::admin) struct IndexPath {
+    pub(super) account: String,
+    pub(super) index: String,
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -3,15 +3,18 @@
 
 use super::super::request::{NoOperation, Operation};
 use super::super::routes::{Given, Route, change, read};
+use super::indexes::Wanted;
 use super::preview::{PREVIEW_BYTES, PREVIEW_BYTES_MAX};
 use super::request::{
-    BlobPath, CollectionPath, ContainerPath, EntityPath, Explore, ItemPath, Mode, Page, QueuePath,
-    TablePath, Write,
+    BlobPath, CollectionPath, ContainerPath, EntityPath, Explore, IndexPath, ItemPath, Mode, Page,
+    QueuePath, TablePath, Write,
 };
 
 /// How many items a page of a list has unless asked otherwise, and at most.
 const ITEMS_PER_PAGE: usize = 100;
 const ITEMS_PER_PAGE_MAX: usize = 1_000;
+/// How many documents a search finds unless asked otherwise.
+const FOUND: usize = 20;
 /// How many messages are peeked at unless asked otherwise, and at most.
 const MESSAGES_PEEKED: usize = 16;
 const MESSAGES_PEEKED_MAX: usize = 32;
@@ -111,6 +114,31 @@ pub(in crate::admin) const ROUTES: &[Route] = &[
         made(Explore::SetTags { blob: blob(given)? })
     })
     .taking(NAME),
+    read("/v1/explorer/indexes/{account}", "list-indexes", |given| {
+        made(Explore::ListIndexes { account: given.text("account")? })
+    }),
+    read("/v1/explorer/indexes/{account}/{index}", "explore-index", |given| {
+        made(Explore::ShowIndex { index: index(given)? })
+    }),
+    read("/v1/explorer/indexes/{account}/{index}/search", "search-index", |given| {
+        let text = |name| given.parameter(name).map(str::to_owned);
+        let wanted = Wanted {
+            text: text("text"),
+            syntax: text("syntax"),
+            mode: text("mode"),
+            filter: text("filter"),
+            fields: text("fields"),
+            limit: given.limit("limit", FOUND, ITEMS_PER_PAGE_MAX)?,
+        };
+        made(Explore::SearchIndex { index: index(given)?, wanted })
+    })
+    .taking(&["text", "syntax", "mode", "filter", "fields", "limit"]),
+    read("/v1/explorer/indexes/{account}/{index}/analyze", "analyze-text", |given| {
+        let (analyzer, text) = (given.required("analyzer")?, given.required("text")?);
+        let (analyzer, text) = (analyzer.to_owned(), text.to_owned());
+        made(Explore::AnalyzeText { index: index(given)?, analyzer, text })
+    })
+    .taking(&["analyzer", "text"]),
     read("/v1/explorer/queues/{account}", "list-queues", |given| {
         made(Explore::ListQueues { account: given.text("account")?, page: page(given)? })
     })
@@ -222,6 +250,10 @@ fn container(given: &Given<'_, '_>) -> Result<ContainerPath, NoOperation> {
 fn blob(given: &Given<'_, '_>) -> Result<BlobPath, NoOperation> {
     let name = given.parameter("name").ok_or(NoOperation::Parameter("name"))?.to_owned();
     Ok(BlobPath { container: container(given)?, name })
+}
+
+fn index(given: &Given<'_, '_>) -> Result<IndexPath, NoOperation> {
+    Ok(IndexPath { account: given.text("account")?, index: given.text("index")? })
 }
 
 fn queue(given: &Given<'_, '_>) -> Result<QueuePath, NoOperation> {
