@@ -12,6 +12,7 @@ pub mod come_and_go;
 pub mod documents;
 pub mod drains;
 pub mod etag_counter;
+mod index_copies;
 pub mod indexes;
 pub mod jobs;
 pub mod leaders;
