@@ -124,7 +124,9 @@ impl Indexes {
         }
         let map = self.engine.router().partitions(index.id(), &KeyRange::all()).await?;
         let mut groups: BTreeMap<Option<PartitionId>, Vec<Deletion>> = BTreeMap::new();
-        for deletion in deletions {
+        // A position steps back where parts are merged, so that the commit may lack a deletion that was seen before it. Such a
+        // one stays.
+        for deletion in deletions.iter().filter(|it| committed.has(&it.route, it.lsn)) {
             let held = map.iter().find(|(routes, _)| routes.contains(&deletion.route));
             let partition = held.map(|(_, placed)| placed.partition);
             groups.entry(partition).or_default().push(deletion.clone());
