@@ -19,6 +19,7 @@ mod differential;
 mod differential_cache;
 mod dist;
 mod emulator;
+mod freshness;
 mod fuzz;
 mod mutants;
 mod node;
@@ -127,6 +128,12 @@ const COMMANDS: &[Command] = &[
         usage: "[--only FILE] [--screenshots]",
         what: "the portal judged in a browser; screenshots for the documents made anew",
         run: portal::run,
+    },
+    Command {
+        name: "freshness",
+        usage: "[--rate N] [--seconds N]",
+        what: "how soon searches find a document that was answered, at a rate of uploads",
+        run: freshness::run,
     },
     Command {
         name: "search-lucene",

@@ -12,6 +12,7 @@ mod error;
 mod explain;
 mod filter;
 pub mod fuzzing;
+mod graph;
 mod index;
 pub mod limits;
 mod query;
@@ -31,7 +32,7 @@ pub use index::{DocumentChange, ShardFigures, ShardIndex, ShardSettings, ShardSn
 pub use query::{QueryType, SearchMode};
 pub use search::{
     Hit, ScoringStatistics, SearchContext, SearchRequest, SearchResults, Selection,
-    VectorFilterMode, VectorQuery, search,
+    VectorFilterMode, VectorQuery, VectorThreshold, search,
 };
 pub use suggest::{SuggestRequest, Suggestion, suggest};
 pub use synonyms::{SynonymMap, SynonymMaps};

@@ -85,6 +85,8 @@ pub const COMPLETION_TERMS_MAX: usize = 100_000;
 pub const VECTOR_QUERIES_MAX: usize = 10;
 /// Neighbours of one vector query.
 pub const VECTOR_NEIGHBOURS_MAX: usize = 10_000;
+/// Documents from which on a segment gets a graph of neighbours; fewer vectors are compared one by one.
+pub const GRAPH_DOCUMENTS_MIN: u32 = 10_000;
 
 /// Characters of a text that `analyze` takes.
 pub const ANALYZE_CHARS_MAX: usize = 1_000_000;

@@ -25,6 +25,8 @@ pub enum Planted {
     NoExclusiveBegin,
     /// Processes that do no background work keep no indexes.
     NoEntries,
+    /// Copies of a text index do not look whether deletions were forgotten that they lack.
+    StaleCopies,
     /// Every process does all the background work.
     NoLeases,
     /// The cache answers before its rows are in the store.

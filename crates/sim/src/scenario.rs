@@ -119,8 +119,9 @@ pub const SCENARIOS: &[Scenario] = &[
     ),
     scenario!(
         "indexes",
-        "a search index and what is derived from it while partitions split and move",
-        [MapChanges, SearchIndexes]
+        "a search index and what is derived from it while many of its partitions are on their way",
+        [MapChanges, SearchIndexes],
+        |settings, _| settings.drained()
     ),
     scenario!("come_and_go", "partitions and tables deleted and made again", [ComeAndGo]),
     scenario!(
@@ -297,6 +298,12 @@ pub const CANARIES: &[Scenario] = &[
         "processes that keep no indexes beside those that do",
         [DocumentItems],
         |settings, _| settings.crowded().with_bug(Planted::NoEntries)
+    ),
+    scenario!(
+        "canary_stale_copies",
+        "copies of a text index that do not look what was forgotten while they were away",
+        [MapChanges, SearchIndexes],
+        |settings, _| settings.drained().with_bug(Planted::StaleCopies)
     ),
     scenario!(
         "canary_torn_transactions",

@@ -3,6 +3,7 @@
 
 mod crash;
 mod differential;
+mod freshness;
 mod fuzz;
 mod moving;
 
@@ -67,6 +68,7 @@ fn run(name: &str, words: Vec<String>) -> Result {
         "cache-moving" => moving::run(&Options::read(words)?),
         "differential-cache" => differential::run(&Options { words, ..Options::default() }),
         "crash-search" => crash::run(&Options::read(words)?, crash::search::Search::default()),
+        "search-freshness" => freshness::run(&Options::read(words)?),
         "fuzz-requests" => fuzz::run(&Options::read(words)?),
         // For programs that take a signature but no endpoint of an emulator.
         "sas" => {
@@ -76,7 +78,7 @@ fn run(name: &str, words: Vec<String>) -> Result {
         _ => {
             Err("the trials are cache-moving, crash-tables, crash-blobs, crash-bus, crash-cache, \
                   crash-cache-everysec, crash-documents, crash-hub, crash-queues, crash-search, \
-                  differential-cache, fuzz-requests, sas"
+                  differential-cache, fuzz-requests, search-freshness, sas"
                 .into())
         }
     }

@@ -15,19 +15,36 @@ impl SearchClient {
         Client::connect(address).map(Self)
     }
 
+    /// Sends a request. Searches wait for everything that was answered before; writes are answered once they are durable.
     pub fn send(&mut self, method: &str, path: &str, body: Option<&Value>) -> Result<Answer> {
+        let waits = !path.ends_with("/docs/index");
+        self.exchange(method, path, body, if waits { "x-lazuli-wait: visible\r\n" } else { "" })
+    }
+
+    /// The same, and nothing waits: a search shows what is visible already.
+    pub fn send_at_once(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Answer> {
+        self.exchange(method, path, body, "")
+    }
+
+    fn exchange(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+        header: &str,
+    ) -> Result<Answer> {
         let body = body.map(Value::to_string).unwrap_or_default();
         let mark = if path.contains('?') { '&' } else { '?' };
         let head = format!(
             "{method} {path}{mark}api-version=2024-07-01 HTTP/1.1\r\nhost: localhost\r\napi-key: {KEY}\r\n\
-             content-type: application/json\r\nx-lazuli-wait: visible\r\ncontent-length: {}\r\n\r\n{body}",
+             content-type: application/json\r\n{header}content-length: {}\r\n\r\n{body}",
             body.len()
         );
-        // Only searches wait: writes are to be answered as soon as they are durable.
-        let head = match path.ends_with("/docs/index") {
-            true => head.replace("x-lazuli-wait: visible\r\n", ""),
-            false => head,
-        };
         self.0.exchange(head.as_bytes())
     }
 

@@ -112,6 +112,12 @@ impl Follower {
             step.more = true;
             return Ok(());
         }
+        let view = engine.read(self.index.id(), &held.start, 1).await?;
+        if view.routes().intersect(&held) != held {
+            // It was split meanwhile: the next step goes by the new map.
+            step.more = true;
+            return Ok(());
+        }
         let in_order = page.changes.iter().filter(|change| change.key.space() == Space::ITEMS);
         let wanted = in_order.filter(|change| held.contains(change.key.route()));
         let mut routes = BTreeSet::new();
@@ -122,11 +128,8 @@ impl Follower {
                 step.deletions.push(Deletion { route, lsn: change.lsn });
             }
         }
-        if !routes.is_empty() {
-            let view = engine.read(self.index.id(), &held.start, 1).await?;
-            for route in routes {
-                step.changes.push(self.document(&view, route).await?);
-            }
+        for route in routes {
+            step.changes.push(self.document(&view, route).await?);
         }
         step.more |= page.more;
         let end = if page.more { page.position } else { page.position.max(behind(last)) };

@@ -1,5 +1,7 @@
 //! The named limits of indexes.
 
+use std::time::Duration;
+
 /// The slices into which the hashes of every index are cut, for ever: the service cuts its indexes in the same way.
 pub const SLICES: u16 = 12;
 /// The numbers of partitions over which twelve slices can be spread evenly.
@@ -27,3 +29,5 @@ pub const FILL_DOCUMENTS: usize = 2_000;
 pub const FILL_BYTES: usize = 4 * 1024 * 1024;
 /// Moves that a change of the number of partitions begins at once.
 pub const MOVES_AT_ONCE: usize = 4;
+/// How long deletions wait for a copy of a text index that is not heard of. It is filled anew when it comes back.
+pub const COPY_LOST_AFTER: Duration = Duration::from_secs(600);

@@ -121,17 +121,40 @@ impl Positions {
         !self.0.is_empty() && self.0.iter().all(is_at)
     }
 
-    /// Whether these are nowhere behind others.
+    /// Whether no change up to where others stand is still needed. A part that has not begun needs none: it reads the
+    /// documents first.
     pub(crate) fn reaches(&self, others: &Self) -> bool {
-        let others = others.0.iter();
-        let mut filled = others.filter_map(|(routes, position)| match position {
-            Position::At(place) => Some((routes, place)),
-            Position::Filling { .. } => None,
-        });
-        filled.all(|(routes, place)| match self.lowest(routes) {
-            Some(Position::At(own)) => own >= *place,
-            _ => false,
+        self.0.iter().all(|(own, position)| {
+            let place = match position {
+                Position::At(place) => place.clone(),
+                Position::Filling { from, .. } => behind(*from),
+            };
+            others.0.iter().all(|(theirs, other)| match other {
+                Position::At(further) => place >= *further || !own.overlaps(theirs),
+                Position::Filling { .. } => true,
+            })
         })
+    }
+
+    /// Whether all routes have read their documents and follow the changes.
+    pub(crate) fn is_at_everywhere(&self) -> bool {
+        matches!(self.lowest(&KeyRange::all()), Some(Position::At(_)))
+    }
+
+    /// These, and where others follow the changes further on, those.
+    pub(crate) fn raised_by(&self, others: &Self) -> Self {
+        let mut raised = self.clone();
+        for (theirs, other) in &others.0 {
+            let Position::At(further) = other else { continue };
+            for (own, position) in &self.0 {
+                let both = own.intersect(theirs);
+                let is_behind = matches!(position, Position::At(place) if place < further);
+                if is_behind && !both.is_empty() {
+                    raised.set(&both, other.clone());
+                }
+            }
+        }
+        raised
     }
 
     /// As text, for the commit of a text index: `start-end:place` for each part, in hexadecimal digits.
@@ -230,7 +253,18 @@ mod tests {
         assert!(positions.reaches(&others));
         others.set(&range("x", ""), at(4));
         assert!(!positions.reaches(&others) && others.reaches(&positions));
-        assert!(!Positions::default().reaches(&positions));
+        assert!(Positions::default().reaches(&positions));
+        let mut filling = Positions::default();
+        filling.set(&range("", "c"), Position::Filling { after: Bytes::new(), from: Lsn(5) });
+        assert!(filling.reaches(&positions));
+        filling.set(&range("c", "f"), Position::Filling { after: Bytes::new(), from: Lsn(4) });
+        assert!(!filling.reaches(&positions));
+        assert!(positions.is_at_everywhere() && !Positions::default().is_at_everywhere());
+        others.set(&range("", "m"), at(2));
+        let raised = positions.raised_by(&others);
+        assert!(raised.reaches(&positions) && raised.reaches(&others));
+        assert_eq!(raised.lowest(&range("", "m")), Some(at(5)));
+        assert_eq!(raised.lowest(&range("m", "x")), Some(at(3)));
     }
 
     #[test]

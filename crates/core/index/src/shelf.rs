@@ -23,15 +23,23 @@ pub enum RecordKind {
     QueryKey,
     /// How far the text index of an index had come when deletions were forgotten; named by the number of its container.
     Forgotten,
+    /// How far one of several copies of a text index has come; named by the number of its container and the copy.
+    Copy,
 }
 
 impl RecordKind {
+    /// Whether clients make them, so that their number needs a limit of its own. There are as many others as text indexes.
+    fn is_limited(self) -> bool {
+        !matches!(self, Self::Forgotten | Self::Copy)
+    }
+
     fn letter(self) -> u8 {
         match self {
             Self::SynonymMap => b'S',
             Self::Alias => b'A',
             Self::QueryKey => b'K',
             Self::Forgotten => b'F',
+            Self::Copy => b'C',
         }
     }
 }
@@ -106,7 +114,7 @@ impl Transaction for Put {
         let key = self.shelf.row(self.kind, &self.name);
         let old = tx.get(&key).await?;
         self.expect.check(old.as_ref(), &self.name)?;
-        if old.is_none() {
+        if old.is_none() && self.kind.is_limited() {
             let limit = PageLimit { items: RECORDS_MAX, bytes: usize::MAX };
             let range = self.shelf.range(self.kind);
             let (id, space) = (self.shelf.container.id, Space::ITEMS);

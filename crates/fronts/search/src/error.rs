@@ -85,6 +85,11 @@ impl Fault {
         Self { retry_after: Some(retry_after), ..fault }
     }
 
+    /// The files of a text index are of no use.
+    pub(crate) fn text_index_lost(cause: &str) -> Self {
+        SearchError::lost(cause).into()
+    }
+
     pub(crate) fn internal(cause: impl std::fmt::Display) -> Self {
         let message = "The server failed. Please retry.";
         let fault = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError", message);

@@ -12,6 +12,7 @@ mod documents;
 mod error;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
+mod growth;
 mod indexes;
 pub mod limits;
 mod options;

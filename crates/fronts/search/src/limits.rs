@@ -54,3 +54,5 @@ pub const KEYS_REMEMBERED: Duration = Duration::from_secs(2);
 pub const DELETIONS_MAX: usize = 200_000;
 /// Searches that run at the same time; more wait for their turn.
 pub const SEARCHES_AT_ONCE: usize = 64;
+/// The pause after a graph of neighbours could not be built.
+pub const GROWTH_RETRY_PAUSE: Duration = Duration::from_secs(60);

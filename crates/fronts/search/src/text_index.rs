@@ -3,25 +3,32 @@
 //! The task pulls changes from the shape, applies them, and commits them in groups together with the positions that they lead
 //! to. What searches see is published after each commit. A folder that is lost, damaged or made for another definition is made
 //! anew, and filled from the documents.
+//!
+//! Where several processes derive text indexes from the same documents, each is a copy that announces how far it has come, so
+//! that deletions stay until all copies have them. One that was away for too long finds that out behind its next step.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lazuli_engine::{KeyRange, Kind};
-use lazuli_index::{Deletion, DocumentChange, Follower, Index, Indexes, Positions};
+use lazuli_index::{Deletion, DocumentChange, Follower, Index, Indexes, Positions, Step};
 use lazuli_search_engine::{
     DocumentChange as TextChange, IndexDefinition, ShardFigures, ShardIndex, ShardSettings,
     ShardSnapshot,
 };
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::spawn_blocking;
 
 use crate::error::{Fault, Result, TEXT_INDEX_LOST};
+use crate::growth::Growth;
 use crate::limits::{
     ALONE_POLL, COMMIT_CHANGES, COMMIT_PAUSE, DELETIONS_MAX, REST_AFTER, RETRY_PAUSE, SHARED_POLL,
     TRIM_INTERVAL,
 };
+
+/// The file in the folder of a text index that names this copy of it.
+const COPY_FILE: &str = "copy";
 
 /// What searches see.
 #[derive(Clone)]
@@ -51,6 +58,8 @@ pub(crate) struct Feeder {
     pub(crate) index: Arc<Index>,
     pub(crate) folder: PathBuf,
     pub(crate) published: Published,
+    /// One graph of neighbours is built at a time in this process.
+    pub(crate) building: Arc<Semaphore>,
 }
 
 /// A text index that is open.
@@ -68,7 +77,13 @@ struct Open {
     /// Deletions that are committed, and those that are not yet.
     deletions: Vec<Deletion>,
     deletions_pending: Vec<Deletion>,
+    /// Deletions that are being forgotten, with the positions of a commit that has them.
+    forgetting: Option<(Positions, Vec<Deletion>)>,
     trimmed: Instant,
+    /// The name of this copy, where there may be others.
+    copy: Option<String>,
+    is_announced: bool,
+    growth: Growth,
     quiet_since: Instant,
     is_resting: bool,
 }
@@ -119,11 +134,16 @@ impl Feeder {
             if open.is_due() {
                 self.commit(&mut open).await?;
             } else if open.pending == 0 {
-                self.publish(&open);
+                self.publish_if_new(&open);
+            }
+            if open.trimmed.elapsed() >= TRIM_INTERVAL {
+                open.trimmed = Instant::now();
+                self.trim(&mut open).await?;
             }
             if more {
                 continue;
             }
+            open.growth.go_on(&open.shard, &self.building).await;
             let wait = if open.pending > 0 { open.pause_left() } else { poll };
             tokio::select! {
                 biased;
@@ -166,7 +186,12 @@ impl Feeder {
         let (indexes, routes) = (self.indexes.clone(), KeyRange::all());
         let follower = Follower::new(indexes, index.clone(), routes, positions.clone());
         let now = Instant::now();
+        let copy = if self.indexes.is_shared() { Some(self.copy_name().await?) } else { None };
         Ok(Open {
+            copy,
+            is_announced: false,
+            growth: Growth::default(),
+            forgetting: None,
             index,
             definition,
             shard: Arc::new(shard),
@@ -189,9 +214,33 @@ impl Feeder {
         Ok(spawn_blocking(open).await.map_err(Fault::internal)??)
     }
 
+    /// The name of this copy, which is kept in its folder.
+    async fn copy_name(&self) -> Result<String> {
+        let path = self.folder.join(COPY_FILE);
+        let new = format!("{:016x}", self.indexes.engine().env().random.next_u64());
+        let keep = move || match std::fs::read_to_string(&path) {
+            Ok(name) if name.len() == new.len() => Ok(name),
+            _ => std::fs::write(&path, &new).map(|()| new),
+        };
+        spawn_blocking(keep).await.map_err(Fault::internal)?.map_err(Fault::internal)
+    }
+
+    /// Reads the next changes. Others may have forgotten deletions meanwhile, if this copy was thought to be lost.
+    async fn step(&self, open: &mut Open) -> Result<Step> {
+        let before = open.copy.is_some().then(|| open.follower.positions().clone());
+        let step = open.follower.step().await?;
+        if let Some(before) = before
+            && before != *open.follower.positions()
+            && self.indexes.is_stale(&self.account, &open.index, &before).await?
+        {
+            return Err(Fault::text_index_lost("deletions were forgotten that this copy lacks"));
+        }
+        Ok(step)
+    }
+
     /// Applies the next changes, and says whether there are more.
     async fn take_in(&self, open: &mut Open) -> Result<bool> {
-        let step = open.follower.step().await?;
+        let step = self.step(open).await?;
         open.deletions_pending.extend(step.deletions);
         if step.changes.is_empty() {
             return Ok(step.more);
@@ -216,39 +265,65 @@ impl Feeder {
         open.deletions.truncate(DELETIONS_MAX);
         (open.pending, open.committed_at) = (0, Some(Instant::now()));
         self.publish(open);
-        Ok(())
+        // Early, so that others forget nothing while this copy reads all documents.
+        if open.is_announced { Ok(()) } else { self.announce(open).await }
     }
 
-    /// Shows searches what is committed.
-    fn publish(&self, open: &Open) {
+    /// Shows searches what is committed, unless they see it already.
+    fn publish_if_new(&self, open: &Open) {
         let positions = open.follower.positions();
         let is_same = |visible: &Arc<Visible>| {
             visible.index.version == open.index.version && visible.positions == *positions
         };
-        if self.published.borrow().as_ref().is_some_and(is_same) {
-            return;
+        let is_seen = self.published.borrow().as_ref().is_some_and(is_same);
+        if !is_seen {
+            self.publish(open);
         }
+    }
+
+    fn publish(&self, open: &Open) {
         self.published.send_replace(Some(Arc::new(Visible {
             index: open.index.clone(),
             definition: open.definition.clone(),
             snapshot: open.shard.snapshot(),
-            positions: positions.clone(),
+            positions: open.follower.positions().clone(),
             figures: open.shard.figures(),
         })));
     }
 
-    /// Forgets deletions that are in, and lets the writer of a quiet index rest.
+    /// Lets the writer of a quiet index rest.
     async fn tidy(&self, open: &mut Open) -> Result<()> {
-        if !open.deletions.is_empty() && open.trimmed.elapsed() >= TRIM_INTERVAL {
-            open.trimmed = Instant::now();
-            let deletions = std::mem::take(&mut open.deletions);
-            let (account, index) = (&self.account, &open.index);
-            self.indexes.forget_deletions(account, index, &open.committed, deletions).await?;
-        }
         if open.pending == 0 && !open.is_resting && open.quiet_since.elapsed() >= REST_AFTER {
             open.is_resting = true;
             let shard = open.shard.clone();
             spawn_blocking(move || shard.rest()).await.map_err(Fault::internal)??;
+            // Segments were merged meanwhile.
+            self.publish(open);
+        }
+        Ok(())
+    }
+
+    /// Tells other copies how far this one has come.
+    async fn announce(&self, open: &mut Open) -> Result<()> {
+        if let Some(copy) = &open.copy {
+            let (account, index) = (&self.account, &open.index);
+            self.indexes.announce_copy(account, index, copy, &open.committed).await?;
+        }
+        open.is_announced = true;
+        Ok(())
+    }
+
+    /// Forgets deletions that all copies have.
+    async fn trim(&self, open: &mut Open) -> Result<()> {
+        self.announce(open).await?;
+        let (account, index) = (&self.account, &open.index);
+        if open.forgetting.is_none() && !open.deletions.is_empty() {
+            open.forgetting = Some((open.committed.clone(), std::mem::take(&mut open.deletions)));
+        }
+        if let Some((positions, deletions)) = &open.forgetting
+            && self.indexes.forget_deletions(account, index, positions, deletions).await?
+        {
+            open.forgetting = None;
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use lazuli_engine::{ContainerId, KeyRange, Lsn};
 use lazuli_index::{Index, Indexes, Written};
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 
 use crate::error::{Fault, Result};
 use crate::limits::{LOOK_INTERVAL, SPREAD_INTERVAL, WAIT_MAX};
@@ -29,6 +29,8 @@ pub(crate) struct Texts {
     folder: Arc<Path>,
     fed: Arc<Mutex<BTreeMap<ContainerId, Seen>>>,
     wanted: mpsc::UnboundedSender<Feeder>,
+    /// One graph of neighbours is built at a time.
+    building: Arc<Semaphore>,
     /// Told when an index was given another number of partitions.
     spreading: Arc<Notify>,
 }
@@ -37,7 +39,8 @@ impl Texts {
     pub(crate) fn new(indexes: Indexes, folder: PathBuf) -> (Self, Wanted) {
         let (fed, spreading) = (Arc::default(), Arc::default());
         let (wanted, receiver) = mpsc::unbounded_channel();
-        (Self { indexes, folder: folder.into(), fed, wanted, spreading }, receiver)
+        let building = Arc::new(Semaphore::new(1));
+        (Self { indexes, folder: folder.into(), fed, wanted, building, spreading }, receiver)
     }
 
     /// Feeds all text indexes. Never ends.
@@ -131,6 +134,7 @@ impl Texts {
             index: index.clone(),
             folder: self.folder.join(index.id().0.to_string()),
             published,
+            building: self.building.clone(),
         };
         fed.insert(index.id(), seen.clone());
         // Without the task that runs feeders, the server is about to end and the watch says so.

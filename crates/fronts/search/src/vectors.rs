@@ -1,6 +1,6 @@
 //! Vector queries of a search: lists of numbers that must be near to those of documents.
 
-use lazuli_search_engine::{VectorFilterMode, VectorQuery};
+use lazuli_search_engine::{VectorFilterMode, VectorQuery, VectorThreshold};
 use serde_json::{Map, Value};
 
 use crate::error::{Fault, Result};
@@ -14,8 +14,16 @@ const NEIGHBOURS_MAX: u64 = 10_000;
 /// How many neighbours are found if the query does not say.
 const NEIGHBOURS_DEFAULT: u64 = 50;
 
-const KNOWN: [&str; 7] =
-    ["kind", "vector", "k", "fields", "exhaustive", "weight", "kNearestNeighborsCount"];
+const KNOWN: [&str; 8] = [
+    "kind",
+    "vector",
+    "k",
+    "fields",
+    "exhaustive",
+    "weight",
+    "kNearestNeighborsCount",
+    "threshold",
+];
 
 pub(crate) fn read(body: &Map<String, Value>) -> Result<(Vec<VectorQuery>, VectorFilterMode)> {
     let mode = match body.get("vectorFilterMode").and_then(Value::as_str) {
@@ -72,7 +80,24 @@ fn query(value: &Value) -> Result<VectorQuery> {
         fields: query.get("fields").and_then(Value::as_str).unwrap_or_default().to_owned(),
         weight: weight.ok_or_else(|| wrong("'weight' must be a positive number."))? as f32,
         exhaustive: query.get("exhaustive").and_then(Value::as_bool).unwrap_or(false),
+        threshold: threshold(query.get("threshold").unwrap_or(&Value::Null))?,
     })
+}
+
+fn threshold(value: &Value) -> Result<Option<VectorThreshold>> {
+    if value.is_null() {
+        return Ok(None);
+    }
+    let number = value["value"].as_f64().filter(|it| it.is_finite());
+    match (value["kind"].as_str(), number) {
+        (Some("vectorSimilarity"), Some(number)) => Ok(Some(VectorThreshold::Similarity(number))),
+        (Some("searchScore"), Some(number)) => Ok(Some(VectorThreshold::Score(number))),
+        _ => {
+            let message = "'threshold' must have a number as 'value', and 'vectorSimilarity' or \
+                           'searchScore' as 'kind'.";
+            Err(Fault::invalid("vectorQueries", message))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -90,7 +115,13 @@ mod tests {
         let query = json!({"kind": "vector", "vector": [1, 0.5], "fields": "v", "k": 3});
         let query = read_one(query).unwrap();
         assert_eq!((query.k, query.weight, &query.vector[..]), (3, 1.0, &[1.0, 0.5][..]));
+        let near = json!({"kind": "vectorSimilarity", "value": 0.8});
+        let query = json!({"kind": "vector", "vector": [1], "threshold": near});
+        let query = read_one(query).unwrap();
+        assert_eq!(query.threshold, Some(VectorThreshold::Similarity(0.8)));
         for (query, what) in [
+            (json!({"kind": "vector", "vector": [1], "threshold": {"kind": "x"}}), "'threshold'"),
+            (json!({"kind": "vector", "vector": [1], "oversampling": 2}), "oversampling"),
             (json!({"kind": "text", "text": "x"}), "Vectorizers"),
             (json!({"kind": "vector", "vector": [1], "filterOverride": "x"}), "filterOverride"),
             (json!({"kind": "vector", "vector": []}), "'vector'"),

@@ -1,6 +1,7 @@
 //! The inverted index of one shard: its physical fields, how documents become entries, and the files they live in.
 
 mod document;
+mod graphs;
 mod range;
 mod schema;
 mod shard;

@@ -2,13 +2,16 @@
 //! the order of changes is kept in every commit, so that feeding goes on from there after a crash.
 
 use super::document::{DocumentChange, Entries};
+use super::graphs::Graphs;
 use super::schema::Physical;
 use super::tokenize;
 use super::vectors::VectorPlugin;
 use crate::definition::IndexDefinition;
 use crate::error::{Result, SearchError};
+use crate::limits;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tantivy::directory::MmapDirectory;
@@ -28,11 +31,18 @@ pub struct ShardSettings {
     pub memory_bytes: usize,
     /// Blocks of stored documents that searches keep decompressed.
     pub cached_blocks: usize,
+    /// Documents from which on a segment gets a graph of neighbours.
+    pub graph_documents_min: u32,
 }
 
 impl Default for ShardSettings {
     fn default() -> ShardSettings {
-        ShardSettings { threads: 1, memory_bytes: 32 * 1024 * 1024, cached_blocks: 64 }
+        ShardSettings {
+            threads: 1,
+            memory_bytes: 32 * 1024 * 1024,
+            cached_blocks: 64,
+            graph_documents_min: limits::GRAPH_DOCUMENTS_MIN,
+        }
     }
 }
 
@@ -54,6 +64,7 @@ pub struct ShardIndex {
     reader: IndexReader,
     physical: Arc<Physical>,
     entries: Entries,
+    graphs: Arc<Graphs>,
     settings: ShardSettings,
     writer: Mutex<Writer>,
     visible: Mutex<Option<Arc<str>>>,
@@ -73,6 +84,7 @@ struct Writer {
 pub struct ShardSnapshot {
     pub(crate) searcher: Searcher,
     pub(crate) physical: Arc<Physical>,
+    pub(crate) graphs: Arc<Graphs>,
     position: Option<Arc<str>>,
 }
 
@@ -109,8 +121,11 @@ impl ShardIndex {
                 open()?
             }
         };
+        let least = settings.graph_documents_min;
+        let graphs = Arc::new(Graphs::new(&definition, &physical, &place, least));
         Ok(ShardIndex {
             folder: place,
+            graphs,
             index,
             reader,
             entries: Entries::new(&definition, physical.clone()),
@@ -211,20 +226,34 @@ impl ShardIndex {
         ShardSnapshot {
             searcher: self.reader.searcher(),
             physical: self.physical.clone(),
+            graphs: self.graphs.clone(),
             position,
         }
     }
 
-    /// Gives the threads and the memory of writing back, if nothing waits for a commit.
+    /// Gives the threads and the memory of writing back, if nothing waits for a commit. Snapshots have the segments that
+    /// were merged meanwhile from then on.
     pub fn rest(&self) -> Result<()> {
         let mut state = lock(&self.writer);
         if state.pending > 0 {
             return Ok(());
         }
-        match state.tantivy.take() {
-            Some(writer) => Ok(writer.wait_merging_threads()?),
-            None => Ok(()),
+        if let Some(writer) = state.tantivy.take() {
+            writer.wait_merging_threads()?;
+            self.reader.reload()?;
         }
+        Ok(())
+    }
+
+    /// Whether some segment should have a graph of neighbours and has none.
+    pub fn lacks_graph(&self) -> bool {
+        !self.graphs.is_complete(&self.reader.searcher())
+    }
+
+    /// Builds one graph of neighbours that is missing, which may take minutes, unless it is stopped. Says whether there was
+    /// one. Searches use it from then on, those on earlier snapshots too.
+    pub fn build_graph(&self, stop: &AtomicBool) -> Result<bool> {
+        self.graphs.complete(&self.reader.searcher(), &self.physical, stop)
     }
 
     /// What the index holds.

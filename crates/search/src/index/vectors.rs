@@ -4,6 +4,7 @@
 //! little-endian floats. A document without a vector has what is no number in all places.
 
 use super::schema::Physical;
+use crate::graph::Vectors;
 use std::any::Any;
 use std::io::Write;
 use tantivy::directory::{OwnedBytes, TerminatingWrite};
@@ -132,6 +133,7 @@ impl PluginWriter for VectorWriter {
 
 /// The vectors of one field of a segment.
 pub(crate) struct SegmentVectors {
+    documents: u32,
     bytes: OwnedBytes,
     start: usize,
     width: usize,
@@ -152,7 +154,7 @@ impl SegmentVectors {
                 if bytes.len() < start + width * documents {
                     return Err(TantivyError::InternalError("vectors are missing".to_owned()));
                 }
-                return Ok(SegmentVectors { bytes, start, width });
+                return Ok(SegmentVectors { documents: reader.max_doc(), bytes, start, width });
             }
             start += width * documents;
         }
@@ -163,14 +165,16 @@ impl SegmentVectors {
         let from = self.start + doc as usize * self.width;
         &self.bytes[from..from + self.width]
     }
+}
 
-    /// The numbers of a document's vector, or none where it has no vector.
-    pub(crate) fn get(&self, doc: DocId) -> Option<impl Iterator<Item = f32> + '_> {
+impl Vectors for SegmentVectors {
+    fn documents(&self) -> u32 {
+        self.documents
+    }
+
+    fn vector(&self, doc: DocId) -> Option<&[u8]> {
         let bytes = self.bytes(doc);
-        let number = |it: &[u8]| it.try_into().map_or(f32::NAN, f32::from_le_bytes);
-        if bytes.get(..4).map(number).is_none_or(f32::is_nan) {
-            return None;
-        }
-        Some(bytes.chunks_exact(4).map(number))
+        let first = bytes.first_chunk().map(|it| f32::from_le_bytes(*it));
+        first.is_some_and(|it| !it.is_nan()).then_some(bytes)
     }
 }

@@ -15,7 +15,7 @@ mod vector;
 pub use page::search;
 pub use request::{
     Hit, ScoringStatistics, SearchContext, SearchRequest, SearchResults, VectorFilterMode,
-    VectorQuery,
+    VectorQuery, VectorThreshold,
 };
 pub use selection::Selection;
 

@@ -68,6 +68,17 @@ pub struct VectorQuery {
     pub weight: f32,
     /// Whether all vectors are compared, even where there is a graph.
     pub exhaustive: bool,
+    /// Documents that are farther away are left out.
+    pub threshold: Option<VectorThreshold>,
+}
+
+/// From where on documents are near enough.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum VectorThreshold {
+    /// By the metric of the field: the least cosine or product, or the greatest distance.
+    Similarity(f64),
+    /// The least score.
+    Score(f64),
 }
 
 /// One page of results.

@@ -1,22 +1,26 @@
 //! Searches for the nearest vectors, and results of several searches as one.
 //!
-//! Neighbours are found by comparing all vectors that pass the filter. Several lists of results become one by their
+//! Neighbours are found through the graph of a segment, or by comparing all vectors that pass the filter: where there is no
+//! graph, where a query wants it, and where a filter leaves so few that it costs less. Several lists of results become one by their
 //! ranks: a document gets `weight / (60 + rank)` from every list that has it.
 
 use super::collect::{Candidate, Plan, collect};
 use super::order::Order;
 use super::page::Compiled;
-use super::request::{SearchContext, SearchRequest, VectorFilterMode, VectorQuery};
+use super::request::{
+    SearchContext, SearchRequest, VectorFilterMode, VectorQuery, VectorThreshold,
+};
 use super::split_fields;
 use crate::definition::Metric;
 use crate::error::{Result, SearchError};
+use crate::graph::{Graph, Probe, Vectors, score};
 use crate::index::{Check, SegmentVectors, ShardSnapshot, VerifyQuery};
 use crate::limits;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap, HashSet};
 use std::sync::Arc;
 use tantivy::index::{SegmentId, SegmentReader};
-use tantivy::query::{AllQuery, ConstScoreQuery, EnableScoring, Query};
+use tantivy::query::{AllQuery, ConstScoreQuery, EnableScoring, Query, Weight};
 use tantivy::schema::Field;
 use tantivy::{DocAddress, DocId, DocSet, Score, TERMINATED};
 
@@ -112,15 +116,19 @@ fn neighbours(
         return Err(SearchError::invalid(format!("k must be between 1 and {max}.")));
     }
     let profile = leaf.vector_profile.as_deref().unwrap_or_default();
-    let metric = context.definition.vector_search.algorithm(profile);
-    let metric = metric.map_or(Metric::Cosine, |it| it.metric);
+    let algorithm = context.definition.vector_search.algorithm(profile);
+    let metric = algorithm.map_or(Metric::Cosine, |it| it.metric);
+    let graph = algorithm.and_then(|it| it.graph).filter(|_| !query.exhaustive);
+    let least = query.threshold.map_or(Score::MIN, |it| least_score(metric, it));
+    let mut nearest = Nearest { heap: BinaryHeap::new(), k: query.k, least };
+    let probe = Probe::new(metric, &query.vector);
     let before = request.vector_filter_mode == VectorFilterMode::PreFilter;
-    let mut nearest = Nearest { heap: BinaryHeap::new(), k: query.k };
     for (number, shard) in context.shards.iter().enumerate() {
         let field = shard.physical.leaf(path).and_then(|it| it.vector);
         let Some(field) = field else { continue };
         let filter = if before { compiled.filter_query(&shard.physical)? } else { None };
-        let scan = Scan { number, shard, field, query: &query.vector, metric };
+        let breadth = graph.map(|it| it.ef_search.max(query.k));
+        let scan = Scan { number, shard, field, probe: &probe, breadth };
         scan.run(filter.as_deref(), &mut nearest)?;
     }
     let mut candidates: Vec<Candidate> = nearest.heap.into_iter().map(|it| it.0).collect();
@@ -128,10 +136,24 @@ fn neighbours(
     Ok(candidates)
 }
 
+/// The score that documents have at a threshold.
+fn least_score(metric: Metric, threshold: VectorThreshold) -> Score {
+    let (least, distance) = match (threshold, metric) {
+        (VectorThreshold::Score(least), _) => (least, 0.0),
+        // A product that is greater than one is the score itself.
+        (VectorThreshold::Similarity(it), Metric::DotProduct) if it > 1.0 => (it, 0.0),
+        (VectorThreshold::Similarity(it), Metric::Cosine | Metric::DotProduct) => (1.0, 1.0 - it),
+        (VectorThreshold::Similarity(it), Metric::Euclidean | Metric::Hamming) => (1.0, it),
+    };
+    (least / (1.0 + distance.max(0.0))) as Score
+}
+
 /// The best candidates so far; the worst of them lies on top.
 struct Nearest {
     heap: BinaryHeap<Worst>,
     k: usize,
+    /// Those with a lower score are left out.
+    least: Score,
 }
 
 struct Worst(Candidate);
@@ -158,6 +180,9 @@ impl Ord for Worst {
 
 impl Nearest {
     fn add(&mut self, candidate: Candidate) {
+        if candidate.score < self.least {
+            return;
+        }
         if self.heap.len() < self.k {
             self.heap.push(Worst(candidate));
         } else if self.heap.peek().is_some_and(|worst| candidate.score > worst.0.score) {
@@ -167,13 +192,14 @@ impl Nearest {
     }
 }
 
-/// Compares a vector with all of a shard.
+/// Looks for the vectors of a shard that are near to another one.
 struct Scan<'a> {
     number: usize,
     shard: &'a ShardSnapshot,
     field: Field,
-    query: &'a [f32],
-    metric: Metric,
+    probe: &'a Probe<'a>,
+    /// How many vectors are kept while a graph is looked around in; none if graphs are not to be used.
+    breadth: Option<usize>,
 }
 
 impl Scan<'_> {
@@ -183,56 +209,66 @@ impl Scan<'_> {
         let weight = filter.map(|it| it.weight(enabled)).transpose()?;
         for (segment, reader) in searcher.segment_readers().iter().enumerate() {
             let vectors = SegmentVectors::open(reader, &self.shard.physical.vectors, self.field)?;
+            let passing = weight.as_deref().map(|it| passing(it, reader)).transpose()?;
             let mut visit = |doc: DocId| {
-                if let Some(vector) = vectors.get(doc) {
+                if let Some(vector) = vectors.vector(doc) {
                     let segment_ord = u32::try_from(segment).unwrap_or(u32::MAX);
                     nearest.add(Candidate {
                         keys: Vec::new(),
-                        score: score(self.metric, self.query, vector),
+                        score: score(self.probe, vector),
                         shard: self.number,
                         address: DocAddress { segment_ord, doc_id: doc },
                     });
                 }
             };
-            match &weight {
-                None => reader.doc_ids_alive().for_each(visit),
-                Some(weight) => {
-                    let alive = reader.alive_bitset();
-                    let mut scorer = weight.scorer(reader, 1.0)?;
-                    let mut doc = scorer.doc();
-                    while doc != TERMINATED {
-                        if alive.is_none_or(|it| it.is_alive(doc)) {
-                            visit(doc);
-                        }
-                        doc = scorer.advance();
-                    }
-                }
+            match (self.through_graph(reader, &vectors, passing.as_deref()), passing) {
+                (Some(found), _) => found.into_iter().for_each(visit),
+                (None, Some(passing)) => passing.into_iter().for_each(&mut visit),
+                (None, None) => reader.doc_ids_alive().for_each(visit),
             }
         }
         Ok(())
     }
+
+    /// What the graph of a segment finds, if there is one and it costs less than comparing all that pass the filter.
+    fn through_graph(
+        &self,
+        reader: &SegmentReader,
+        vectors: &SegmentVectors,
+        passing: Option<&[DocId]>,
+    ) -> Option<Vec<DocId>> {
+        let breadth = self.breadth?;
+        let graph: Arc<Graph> = self.shard.graphs.get(reader.segment_id(), self.field)?;
+        let all = reader.max_doc() as usize;
+        let count = passing.map_or(reader.num_docs() as usize, <[DocId]>::len);
+        // Those that do not pass are walked through as well, so the fewer pass, the farther the walk goes.
+        if graph.comparisons(breadth).saturating_mul(all) >= count.saturating_mul(count) {
+            return None;
+        }
+        let alive = reader.alive_bitset();
+        match passing {
+            None => graph.search(vectors, self.probe, breadth, count, &|doc| {
+                alive.is_none_or(|it| it.is_alive(doc))
+            }),
+            Some(passing) => graph.search(vectors, self.probe, breadth, count, &|doc| {
+                passing.binary_search(&doc).is_ok()
+            }),
+        }
+    }
 }
 
-/// The score of two vectors: one divided by one more than their distance.
-fn score(metric: Metric, query: &[f32], vector: impl Iterator<Item = f32>) -> Score {
-    let (mut dot, mut own, mut other, mut squares, mut differing) = (0.0, 0.0, 0.0, 0.0, 0.0);
-    for (a, b) in query.iter().copied().zip(vector) {
-        dot += a * b;
-        own += a * a;
-        other += b * b;
-        squares += (a - b) * (a - b);
-        differing += f32::from(u8::from(a != b));
+/// The living documents of a segment that pass a filter, in order.
+fn passing(weight: &dyn Weight, reader: &SegmentReader) -> Result<Vec<DocId>> {
+    let alive = reader.alive_bitset();
+    let mut scorer = weight.scorer(reader, 1.0)?;
+    let (mut passing, mut doc) = (Vec::new(), scorer.doc());
+    while doc != TERMINATED {
+        if alive.is_none_or(|it| it.is_alive(doc)) {
+            passing.push(doc);
+        }
+        doc = scorer.advance();
     }
-    let distance = match metric {
-        Metric::Cosine if own == 0.0 || other == 0.0 => 1.0,
-        Metric::Cosine => 1.0 - dot / (own.sqrt() * other.sqrt()),
-        Metric::DotProduct => 1.0 - dot,
-        Metric::Euclidean => squares.sqrt(),
-        Metric::Hamming => differing,
-    };
-    let score = 1.0 / (1.0 + distance.max(0.0));
-    // A greater product than one must still be better.
-    if metric == Metric::DotProduct && distance < 0.0 { 1.0 - distance } else { score }
+    Ok(passing)
 }
 
 /// Those of a fusion that were also found by the query with the filter.

@@ -1,58 +1,44 @@
 //! A search index and what is derived from it, while its partitions are split, merged and moved.
 //!
-//! Each client writes documents of its own keys in batches, and all of them take turns to follow the changes into one derived
-//! index: a plain map in place of files, behind the same follower. Now and then what was taken in since the last commit is
-//! lost, as in a crash. In the end the derived index has exactly what the documents are, counts are exact, and every answered
-//! write is there.
+//! Each client writes documents of its own keys in batches, and all of them take turns to feed two copies of a derived index
+//! (`index_copies`), as two nodes of a fleet would. Now and then the index is spread over another number of shards, which
+//! sends several partitions on their way at once. In the end both copies have exactly what the documents are, counts are
+//! exact, and every answered write is there.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use lazuli_engine::{KeyRange, KeySchema, KeyType, MapKind};
-use lazuli_index::{
-    Action, ActionKind, Deletion, DocumentChange, Follower, IndexReason, Indexes, Outcome,
-    Positions, Scale,
-};
+use lazuli_engine::{KeySchema, KeyType, MapKind};
+use lazuli_index::{Action, ActionKind, IndexReason, Indexes, Outcome, Scale};
 
+use super::index_copies::Copies;
 use super::{Built, Client, Workload};
 use crate::answer::Answer;
 use crate::cluster::{Cluster, Table};
 use crate::scenario::Found;
 use crate::{ensure, lock};
 
-const ACCOUNT: &str = "sim";
-const INDEX: &str = "documents";
+pub(super) const ACCOUNT: &str = "sim";
+pub(super) const INDEX: &str = "documents";
 const CONTAINER: &str = "search/sim/documents";
 const KEYS: u64 = 12;
 const BATCH_MAX: u64 = 4;
 /// Requests of each client for every round of other workloads.
 const REQUESTS_PER_ROUND: u64 = 2;
-/// Steps within which a follower has caught up when nobody writes.
+/// Steps within which a copy has caught up when nobody writes.
 const STEPS_MAX: usize = 10_000;
+/// How many actions in a thousand delete a document.
+const DELETED_PER_MILLE: u64 = 300;
+/// How many requests in a thousand spread the index over another number of shards.
+const SPREAD_PER_MILLE: u64 = 60;
 
 /// What a document may be: one thing if the last write was answered, several if not. None is absent.
 type Possible = Vec<Option<u64>>;
 
-/// An index that is derived from the documents.
-#[derive(Clone, Default)]
-struct Derived {
-    documents: BTreeMap<String, Bytes>,
-    positions: Positions,
-    deletions: Vec<Deletion>,
-}
-
-/// The derived index as it is in memory, and as its last commit left it.
-#[derive(Default)]
-struct Kept {
-    now: Derived,
-    committed: Derived,
-}
-
 pub struct SearchIndexes {
     written: Mutex<BTreeMap<String, Possible>>,
-    /// None while a client follows.
-    derived: Mutex<Option<Kept>>,
+    copies: Copies,
 }
 
 fn document(key: &str, number: u64) -> Bytes {
@@ -65,7 +51,7 @@ impl SearchIndexes {
         let id = client
             .ask_surely("create an index", || {
                 |engine| async move {
-                    let indexes = Indexes::new(engine, false);
+                    let indexes = Indexes::new(engine, true);
                     let made = indexes.create_index(ACCOUNT, INDEX, "{}", Scale::default()).await;
                     match made {
                         Err(error) if error.is(IndexReason::IndexExists) => {
@@ -83,8 +69,8 @@ impl SearchIndexes {
             schema: KeySchema::one(KeyType::Text),
             shardlets: 0..0,
         });
-        let derived = Mutex::new(Some(Kept::default()));
-        Ok(Arc::new(Self { written: Mutex::default(), derived }))
+        let copies = Copies::new(cluster.settings.planted);
+        Ok(Arc::new(Self { written: Mutex::default(), copies }))
     }
 
     /// Writes a batch of documents, once.
@@ -92,7 +78,7 @@ impl SearchIndexes {
         let mut batch = BTreeMap::new();
         for _ in 0..client.random.between(1, BATCH_MAX) {
             let key = format!("c{}-{}", client.number, client.random.between(0, KEYS));
-            let is_there = !client.random.chance(4);
+            let is_there = !client.random.chance(DELETED_PER_MILLE);
             batch.insert(key, is_there.then_some(number));
         }
         let actions: Vec<Action> = batch
@@ -109,7 +95,7 @@ impl SearchIndexes {
             })
             .collect();
         let write = move |engine| async move {
-            let indexes = Indexes::new(engine, false);
+            let indexes = Indexes::new(engine, true);
             let index = indexes.index(ACCOUNT, INDEX).await?;
             indexes.write(&index, actions).await
         };
@@ -146,66 +132,20 @@ impl SearchIndexes {
         Ok(())
     }
 
-    /// Takes one step with the derived index, unless another client has it. Says whether there is more.
-    async fn follow(&self, client: &Client) -> Result<bool, String> {
-        let Some(mut kept) = lock(&self.derived).take() else { return Ok(true) };
-        let stepped = self.step(client, &mut kept).await;
-        *lock(&self.derived) = Some(kept);
-        stepped
-    }
-
-    async fn step(&self, client: &Client, kept: &mut Kept) -> Result<bool, String> {
-        if client.random.chance(15) {
-            kept.now = kept.committed.clone();
-        }
-        let positions = kept.now.positions.clone();
-        let step = move |engine| async move {
-            let indexes = Indexes::new(engine, false);
-            let index = indexes.index(ACCOUNT, INDEX).await?;
-            let mut follower = Follower::new(indexes, index, KeyRange::all(), positions);
-            let step = follower.step().await?;
-            Ok((step, follower.positions().clone()))
-        };
-        let (step, positions) = match client.ask("follow", step).await? {
-            Answer::Done(done) => done,
-            Answer::Unknown => return Ok(true),
-            Answer::Refused(error) => return Err(format!("following was refused: {error}")),
-        };
-        let Derived { documents, positions: place, deletions } = &mut kept.now;
-        for DocumentChange { key, document } in step.changes {
-            match document {
-                Some(text) => drop(documents.insert(key, text)),
-                None => drop(documents.remove(&key)),
+    /// Gives the index another number of partitions, or goes on with spreading it: several partitions move at once.
+    async fn spread(&self, client: &Client) -> Found {
+        let partitions = *client.random.pick(&[1, 2, 3, 4]);
+        let is_new = client.random.chance(500);
+        let spread = move |engine| async move {
+            let indexes = Indexes::new(engine, true);
+            if is_new {
+                let scale = Scale { partitions, replicas: 1 };
+                indexes.scale_index(ACCOUNT, INDEX, scale).await?;
             }
-        }
-        deletions.extend(step.deletions);
-        *place = positions;
-        if client.random.chance(3) {
-            kept.committed = kept.now.clone();
-            self.forget(client, kept).await?;
-        }
-        Ok(step.more)
-    }
-
-    /// Forgets deletions that are committed.
-    async fn forget(&self, client: &Client, kept: &mut Kept) -> Found {
-        let deletions = std::mem::take(&mut kept.now.deletions);
-        kept.committed.deletions.clear();
-        let positions = kept.committed.positions.clone();
-        let forget = move |engine| async move {
-            let indexes = Indexes::new(engine, false);
             let index = indexes.index(ACCOUNT, INDEX).await?;
-            indexes.forget_deletions(ACCOUNT, &index, &positions, deletions).await?;
-            indexes.is_stale(ACCOUNT, &index, &positions).await
+            indexes.spread(ACCOUNT, &index).await
         };
-        match client.ask("forget deletions", forget).await? {
-            Answer::Done(is_stale) => {
-                ensure!(!is_stale, "a committed text index is taken for an older copy");
-                Ok(())
-            }
-            Answer::Unknown => Ok(()),
-            Answer::Refused(error) => Err(format!("forgetting was refused: {error}")),
-        }
+        client.ask("spread the index", spread).await.map(|_| ())
     }
 }
 
@@ -218,8 +158,9 @@ impl Workload for SearchIndexes {
     async fn live(&self, client: &Client) -> Found {
         for number in 0..client.rounds() * REQUESTS_PER_ROUND {
             match client.random.index(3) {
+                _ if client.random.chance(SPREAD_PER_MILLE) => self.spread(client).await?,
                 0 | 1 => self.write(client, number).await?,
-                _ => drop(self.follow(client).await?),
+                _ => self.copies.follow_one(client).await?,
             }
             client.think().await;
         }
@@ -227,19 +168,14 @@ impl Workload for SearchIndexes {
     }
 
     async fn check(&self, client: &Client) -> Found {
-        let mut steps = 0;
-        while self.follow(client).await? {
-            steps += 1;
-            ensure!(steps < STEPS_MAX, "the follower does not come to an end");
-        }
+        let derived = self.copies.caught_up(client, STEPS_MAX).await?;
         let written = lock(&self.written).clone();
-        let derived = lock(&self.derived).take().map(|kept| kept.now.documents).unwrap_or_default();
         let keys: Vec<String> = written.keys().cloned().collect();
         let (found, count) = client
             .ask_surely("look up all documents", || {
                 let keys = keys.clone();
                 move |engine| async move {
-                    let indexes = Indexes::new(engine, false);
+                    let indexes = Indexes::new(engine, true);
                     let index = indexes.index(ACCOUNT, INDEX).await?;
                     let mut found = BTreeMap::new();
                     for key in keys {
@@ -258,7 +194,9 @@ impl Workload for SearchIndexes {
                 |state: &Option<u64>| state.map(|number| document(key, number)).as_ref() == now;
             ensure!(possible.iter().any(is), "{key} is {now:?}, may be {possible:?}");
         }
-        ensure!(derived == found, "derived are {derived:?}, there is {found:?}");
+        for (name, derived) in derived {
+            ensure!(derived == found, "{name} has {derived:?}, there is {found:?}");
+        }
         Ok(())
     }
 }

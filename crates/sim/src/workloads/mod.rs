@@ -14,6 +14,7 @@ pub mod compacted;
 pub mod documents;
 pub mod drains;
 pub mod etag_counter;
+mod index_copies;
 pub mod indexes;
 pub mod jobs;
 pub mod leaders;

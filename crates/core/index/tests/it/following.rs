@@ -1,7 +1,7 @@
 //! Following: a derived map shows what the documents are, after writes, splits, merges, crashes and lost change records.
 
 use lazuli_engine::{KeyRange, Middle, Partition};
-use lazuli_index::{Index, Positions};
+use lazuli_index::{Index, Indexes, Positions};
 
 use crate::{ACCOUNT, Naive, World, delete};
 
@@ -94,8 +94,8 @@ async fn a_text_index_from_before_forgotten_deletions_is_recognised() {
     assert_eq!(naive.deletions.len(), 2);
     let committed = naive.follower.positions().clone();
     let deletions = std::mem::take(&mut naive.deletions);
-    let forget = world.indexes.forget_deletions(ACCOUNT, &index, &committed, deletions);
-    forget.await.unwrap();
+    let forget = world.indexes.forget_deletions(ACCOUNT, &index, &committed, &deletions);
+    assert!(forget.await.unwrap());
     assert!(world.indexes.is_stale(ACCOUNT, &index, &old).await.unwrap());
     assert!(!world.indexes.is_stale(ACCOUNT, &index, &committed).await.unwrap());
     world.upload(&index, 100..110, "after").await;
@@ -106,6 +106,53 @@ async fn a_text_index_from_before_forgotten_deletions_is_recognised() {
     anew.catch_up().await;
     same(&world, &index, &anew).await;
     assert!(anew.deletions.is_empty());
+}
+
+#[tokio::test]
+async fn deletions_are_forgotten_once_all_copies_of_a_fleet_have_them() {
+    let world = World::new().await;
+    let index = world.index("fleet").await;
+    let indexes = Indexes::new(world.engine().clone(), true);
+    world.upload(&index, 0..20, "before").await;
+    let (mut first, mut second) =
+        (world.follow(&index, Positions::default()), world.follow(&index, Positions::default()));
+    first.catch_up().await;
+    second.catch_up().await;
+    let before = second.follower.positions().clone();
+    let announce = |copy, naive: &Naive| {
+        let (indexes, index, positions) =
+            (indexes.clone(), index.clone(), naive.follower.positions().clone());
+        async move { indexes.announce_copy(ACCOUNT, &index, copy, &positions).await.unwrap() }
+    };
+    announce("second", &second).await;
+    world.write(&index, vec![delete("5"), delete("6")]).await;
+    first.catch_up().await;
+    announce("first", &first).await;
+    let committed = first.follower.positions().clone();
+    let deletions = std::mem::take(&mut first.deletions);
+    let forget =
+        async || indexes.forget_deletions(ACCOUNT, &index, &committed, &deletions).await.unwrap();
+    assert!(!forget().await, "the second copy does not have them");
+    assert!(!indexes.is_stale(ACCOUNT, &index, &before).await.unwrap());
+    second.catch_up().await;
+    announce("second", &second).await;
+    assert!(forget().await);
+    assert!(indexes.is_stale(ACCOUNT, &index, &before).await.unwrap());
+    let mut anew = world.follow(&index, Positions::default());
+    anew.catch_up().await;
+    same(&world, &index, &anew).await;
+    assert!(anew.deletions.is_empty());
+    // One that is given up holds up nothing, and is recognised when it comes back.
+    let away = second.follower.positions().clone();
+    world.write(&index, vec![delete("7")]).await;
+    first.catch_up().await;
+    announce("first", &first).await;
+    let (committed, deletions) = (first.follower.positions(), std::mem::take(&mut first.deletions));
+    let forget = || indexes.forget_deletions(ACCOUNT, &index, committed, &deletions);
+    assert!(!forget().await.unwrap());
+    indexes.forget_copy(ACCOUNT, &index, "second").await.unwrap();
+    assert!(forget().await.unwrap());
+    assert!(indexes.is_stale(ACCOUNT, &index, &away).await.unwrap());
 }
 
 #[tokio::test]
