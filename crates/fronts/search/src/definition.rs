@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::cors;
 use crate::error::{Fault, Result};
 
 /// How deep fields may lie in one another.
@@ -41,7 +42,9 @@ pub(crate) fn completed(body: Value) -> Result<Value> {
     if let Some(Value::Array(fields)) = body.get_mut("fields") {
         fields.iter_mut().try_for_each(|field| complete_field(field, 1))?;
     }
-    Ok(Value::Object(body))
+    let body = Value::Object(body);
+    cors::check(&body)?;
+    Ok(body)
 }
 
 fn complete_field(field: &mut Value, depth: usize) -> Result<()> {

@@ -39,7 +39,10 @@ pub(crate) fn rendered(index: &Index) -> Result<Map<String, Value>> {
 impl Front {
     /// The index of this name, or the one that an alias of this name stands for.
     pub(crate) async fn index(&self, call: &Call, name: &str) -> Result<Arc<Index>> {
-        let account = &call.sender.account;
+        self.index_of(&call.sender.account, name).await
+    }
+
+    pub(crate) async fn index_of(&self, account: &str, name: &str) -> Result<Arc<Index>> {
         match self.indexes.index(account, name).await {
             Err(error) if error.is(IndexReason::IndexNotFound) => {}
             found => return Ok(found?),

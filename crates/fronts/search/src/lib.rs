@@ -7,6 +7,7 @@
 mod access;
 mod address;
 mod asked;
+mod cors;
 mod definition;
 mod documents;
 mod error;
@@ -31,6 +32,7 @@ use std::sync::Arc;
 
 use lazuli_azure::auth::Accounts;
 use lazuli_azure::auth::bearer::Tokens;
+use lazuli_http::cors::Visitor;
 use lazuli_http::{Api, Handler, Request, Response, serve_api};
 use lazuli_index::Indexes;
 use lazuli_net::BoxFuture;
@@ -102,6 +104,8 @@ struct Call {
     sender: Sender,
     options: Options,
     received_ms: u64,
+    /// The index whose documents it is about, if any: pages of other origins may ask for these alone.
+    index: Option<String>,
 }
 
 impl Api for Front {
@@ -113,6 +117,11 @@ impl Api for Front {
 
     async fn admit(&self, request: &Request) -> Result<(Call, Operation)> {
         let operation = Operation::parse(&request.method, Address::parse(&request.path)?)?;
+        if matches!(operation, Operation::AskForOrigin(_)) {
+            let sender = Sender { account: String::new(), is_reader: true };
+            let (options, received_ms) = (Options::default(), request.received_ms);
+            return Ok((Call { sender, options, received_ms, index: None }, operation));
+        }
         let (accounts, indexes) = (&self.accounts, &self.indexes);
         let check = access::check(request, accounts, indexes, &self.query_keys, self.tokens);
         let sender = check.await?;
@@ -121,7 +130,8 @@ impl Api for Front {
         }
         let options = Options::parse(request)?;
         options.check_version()?;
-        Ok((Call { sender, options, received_ms: request.received_ms }, operation))
+        let index = operation.documents_of().map(str::to_owned);
+        Ok((Call { sender, options, received_ms: request.received_ms, index }, operation))
     }
 
     fn name(operation: &Operation) -> &'static str {
@@ -160,6 +170,7 @@ impl Api for Front {
                 documents::read(self, call, &index, &key).await
             }
             Operation::CountDocuments(index) => documents::count(self, call, &index).await,
+            Operation::AskForOrigin(index) => cors::answer(self, &index, &request.headers).await,
             Operation::SearchDocuments { index, is_posted } => {
                 let posted = if is_posted { Some(body(request).await?) } else { None };
                 search::search(self, call, &index, posted).await
@@ -181,6 +192,14 @@ impl Api for Front {
 
     fn cause(fault: &Fault) -> Option<&str> {
         fault.cause()
+    }
+
+    async fn greet(&self, call: &Call, visitor: &Visitor, response: Response) -> Response {
+        let Some(index) = &call.index else { return response };
+        match self.index(call, index).await {
+            Ok(index) => visitor.greet(&cors::rules(&index), response),
+            Err(_) => response,
+        }
     }
 
     fn finish(&self, request: &Request, response: Response) -> Response {

@@ -49,9 +49,32 @@ pub(crate) enum Operation {
         key: String,
     },
     CountDocuments(String),
+    /// A browser asks whether a page may send a request.
+    AskForOrigin(String),
 }
 
 impl Operation {
+    /// The index that it is about, if it is about its documents.
+    pub(crate) fn documents_of(&self) -> Option<&str> {
+        match self {
+            Self::WriteDocuments(index)
+            | Self::SearchDocuments { index, .. }
+            | Self::SuggestDocuments { index, .. }
+            | Self::CompleteText { index, .. }
+            | Self::ReadDocument { index, .. }
+            | Self::CountDocuments(index) => Some(index),
+            Self::ReadServiceStatistics
+            | Self::ListIndexStatistics
+            | Self::Named { .. }
+            | Self::ReadIndexStatistics(_)
+            | Self::AnalyzeText(_)
+            | Self::ReadScale(_)
+            | Self::SetScale(_)
+            | Self::ReadSlices(_)
+            | Self::AskForOrigin(_) => None,
+        }
+    }
+
     pub(crate) fn parse(method: &Method, address: Address) -> Result<Self> {
         let method = method.as_str();
         let refuse = || {
@@ -93,6 +116,7 @@ impl Operation {
             (IndexPart::Autocomplete, "GET" | "POST") => Self::CompleteText { index, is_posted },
             (IndexPart::Document(key), "GET") => Self::ReadDocument { index, key },
             (IndexPart::Count, "GET") => Self::CountDocuments(index),
+            (_, "OPTIONS") => Self::AskForOrigin(index),
             // A document may have a key that reads like an operation.
             (IndexPart::Write, "GET") => Self::ReadDocument { index, key: "index".to_owned() },
             _ => return None,
@@ -127,6 +151,7 @@ impl Operation {
                 (Verb::Read, QueryKeys) => "ReadQueryKey",
                 (Verb::Delete, QueryKeys) => "DeleteQueryKey",
             },
+            Self::AskForOrigin(_) => "AskForOrigin",
             Self::ReadIndexStatistics(_) => "ReadIndexStatistics",
             Self::AnalyzeText(_) => "AnalyzeText",
             Self::ReadScale(_) => "ReadScale",

@@ -66,7 +66,6 @@ fn both_shapes_of_paths_and_both_methods_find_the_same() {
 }
 
 #[test]
-#[ignore = "writes find no shard in the store of these tests yet"]
 fn a_batch_with_a_refused_document_is_a_multi_status() {
     let server = Server::with_index();
     let (status, results) = server.write_any(json!([
@@ -141,4 +140,29 @@ fn slices_say_what_they_hold() {
     assert_eq!(documents.map(|it| it["documents"].as_u64().unwrap()).sum::<u64>(), 40);
     assert_eq!(slices["slices"].as_array().unwrap().len(), 12);
     assert_eq!(slices["textIndex"]["documents"], 40);
+}
+
+#[test]
+fn pages_of_other_origins_query_as_the_index_allows_them() {
+    let server = Server::with_index();
+    let put = |options: serde_json::Value| {
+        let key = json!({"name": "id", "type": "Edm.String", "key": true, "sortable": true});
+        let fields = json!([key, {"name": "text", "type": "Edm.String"}]);
+        let body = json!({"name": "texts", "fields": fields, "corsOptions": options});
+        server.status(&format!("PUT /indexes/texts\n\n{body}"))
+    };
+    let ask = "OPTIONS /indexes('texts')/docs/search.post.search\napi-key: \norigin: http://a\n\
+               access-control-request-method: POST\naccess-control-request-headers: api-key,content-type";
+    let (allowed, age) = ("access-control-allow-origin", "access-control-max-age");
+    assert_eq!(server.header(ask, allowed), (403, None));
+    assert_eq!(put(json!({"allowedOrigins": []})), 400);
+    assert_eq!(put(json!({"allowedOrigins": ["http://a"], "maxAgeInSeconds": 60})), 204);
+    assert_eq!(server.header(ask, allowed), (200, Some("http://a".to_owned())));
+    assert_eq!(server.header(ask, age), (200, Some("60".to_owned())));
+    assert_eq!(server.header(&ask.replace("//a", "//b"), allowed), (403, None));
+    let search = "POST /indexes/texts/docs/search\norigin: http://a\n\n{}";
+    assert_eq!(server.header(search, allowed), (200, Some("http://a".to_owned())));
+    assert_eq!(server.header(&search.replace("//a", "//b"), allowed), (200, None));
+    // The definition itself is for no page.
+    assert_eq!(server.header("GET /indexes/texts\norigin: http://a", allowed), (200, None));
 }

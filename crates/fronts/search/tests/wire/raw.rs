@@ -83,6 +83,14 @@ impl Server {
         serde_json::from_str(&self.ok(text)).unwrap()
     }
 
+    /// The status of a request, and a header of its response.
+    pub(crate) fn header(&self, text: &str, name: &str) -> (u16, Option<String>) {
+        let request = parse(text).unwrap_or_else(|| panic!("this is no request: {text}"));
+        let response = self.runtime.block_on((self.handler)(request));
+        let value = response.headers.get(name).map(|it| it.to_str().unwrap().to_owned());
+        (response.status.as_u16(), value)
+    }
+
     /// The status of a request that must be refused. Its body has a code and a message.
     pub(crate) fn refusal(&self, text: &str) -> String {
         let (status, body) = self.send(text);
