@@ -71,6 +71,7 @@ impl Operation {
             | Self::ReadScale(_)
             | Self::SetScale(_)
             | Self::ReadSlices(_)
+            | Self::ExplainQuery(_)
             | Self::AskForOrigin(_) => None,
         }
     }

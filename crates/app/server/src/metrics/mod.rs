@@ -351,8 +351,11 @@ mod tests {
 
     #[test]
     fn durations_are_counted_below_each_bound() {
-        let mut series = Series { sum_s: 60.5, ..Series::default() };
-        (series.buckets[0], series.buckets[2], series.buckets[BUCKETS_S.len()]) = (1, 1, 1);
+        let mut series = Series::default();
+        for bucket in [0, 2, BUCKETS_S.len()] {
+            series.buckets[bucket] = 1;
+        }
+        series.sum_s = 60.5;
         let mut page = Page::default();
         write_durations(&mut page, &[("front", "tables"), ("operation", "GetEntity")], &series);
         let text = page.text();
