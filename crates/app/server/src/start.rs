@@ -108,9 +108,7 @@ impl Server {
         });
         core.engine.start();
         let mut beside = start_beside(&settings, &core, &running);
-        if let Some(cache) = &mut cache {
-            cache.start();
-        }
+        cache.iter_mut().for_each(OpenedCache::start);
         let (stopper, stop) = stopper();
         let mut serving = JoinSet::new();
         let endpoints = running.endpoints.clone();

@@ -27,6 +27,7 @@ mod monitor;
 mod pubsub;
 mod range;
 mod replica;
+mod room;
 mod scan;
 mod scripts;
 mod server;

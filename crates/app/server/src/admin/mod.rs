@@ -168,10 +168,7 @@ impl Admin {
             Operation::ShowFront { name, step } => fronts::show(running, &name, step).await?,
             Operation::ShowSettings => running.settings.clone(),
             Operation::ListNodes => running.nodes.list().await?,
-            Operation::DrainNode => {
-                running.nodes.drain().await?;
-                running.nodes.list().await?
-            }
+            Operation::DrainNode => drain_node(running).await?,
             Operation::ListShards => shards::list(running).await?,
             Operation::AddShard => shards::add(running, &body(request).await?).await?,
             Operation::RemoveShard { name } => shards::remove(running, &name).await?,
@@ -229,6 +226,11 @@ impl Admin {
         };
         Ok(ok(&value))
     }
+}
+
+async fn drain_node(running: &Running) -> Result<Value> {
+    running.nodes.drain().await?;
+    Ok(running.nodes.list().await?)
 }
 
 /// Whole seconds, and one more so that no client comes back too early.
