@@ -73,6 +73,11 @@ impl Server {
         address.ok_or(format!("no endpoint of {front} in: {}", self.ready))
     }
 
+    /// The id of the process.
+    pub fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// How much memory the process has, in KiB.
     pub fn resident_kib(&self) -> Result<u64> {
         resident_kib(&self.child)

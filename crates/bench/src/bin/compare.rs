@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use lazuli_bench::compare::{Front, Options, Result, blobs, bus, documents, queues, tables};
+use lazuli_bench::compare::{
+    Front, Options, Result, blobs, bus, cache, documents, queues, search, sql, tables,
+};
 use lazuli_bench::conclude;
 
 const ENTITIES: u64 = 1_000_000;
@@ -14,9 +16,12 @@ fn main() -> ExitCode {
     let measured = options().and_then(|options| match options.front {
         Front::Blobs => blobs::run(&options),
         Front::Bus => bus::run(&options),
+        Front::Cache => cache::run(&options),
         Front::Hub => bus::run_hub(&options),
         Front::Documents => documents::run(&options),
         Front::Queues => queues::run(&options),
+        Front::Search => search::run(&options),
+        Front::Sql => sql::run(&options),
         Front::Tables => tables::run(&options),
     });
     conclude(measured.map_err(|message| format!("compare: {message}")))
@@ -36,9 +41,12 @@ fn options() -> Result<Options> {
     let front = match value("--front").as_deref() {
         Some("blobs") => Front::Blobs,
         Some("bus") => Front::Bus,
+        Some("cache") => Front::Cache,
         Some("hub") => Front::Hub,
         Some("documents") => Front::Documents,
         Some("queues") => Front::Queues,
+        Some("search") => Front::Search,
+        Some("sql") => Front::Sql,
         Some("tables") => Front::Tables,
         _ => return Err("--front needs the name of a front".to_owned()),
     };

@@ -2,17 +2,20 @@
 //! same load generator, in turns. Run by `cargo xtask bench-compare FRONT`.
 //!
 //! `server` starts, watches and ends the two; `start` times that; `connection` is one HTTP connection; `load` keeps many
-//! of them busy; `report` is the table with its bounds. `blobs`, `documents`, `queues` and `tables` say what is sent. `bus`
-//! has peers and a load of its own: it speaks no HTTP.
+//! of them busy; `report` is the table with its bounds. `blobs`, `documents`, `queues` and `tables` say what is sent. `bus`,
+//! `cache` and `sql` have peers and loads of their own: they speak no HTTP. `search` has no peer here.
 
 pub mod blobs;
 pub mod bus;
+pub mod cache;
 mod connection;
 pub mod documents;
 mod load;
 pub mod queues;
 mod report;
+pub mod search;
 mod server;
+pub mod sql;
 mod start;
 pub mod tables;
 
@@ -27,10 +30,13 @@ pub type Result<T = ()> = std::result::Result<T, String>;
 pub enum Front {
     Blobs,
     Bus,
+    Cache,
     Documents,
     /// Hubs, which are served by the same port as the bus.
     Hub,
     Queues,
+    Search,
+    Sql,
     Tables,
 }
 

@@ -84,14 +84,19 @@ impl Server {
 
     /// Waits until it has done what it does behind the requests: compactions, or saving its whole state.
     pub(super) fn settle(&self) {
-        let start = Instant::now();
-        while start.elapsed() < SETTLED_WAIT {
-            let before = self.cpu();
-            std::thread::sleep(SETTLED_LOOK);
-            let used = self.cpu().saturating_sub(before);
-            if used.as_secs_f64() < SETTLED_LOOK.as_secs_f64() * SETTLED_SHARE {
-                return;
-            }
+        settled(self.child.id());
+    }
+}
+
+/// Waits until a process does next to nothing.
+pub(super) fn settled(process: u32) {
+    let start = Instant::now();
+    while start.elapsed() < SETTLED_WAIT {
+        let before = cpu_of(process);
+        std::thread::sleep(SETTLED_LOOK);
+        let used = cpu_of(process).saturating_sub(before);
+        if used.as_secs_f64() < SETTLED_LOOK.as_secs_f64() * SETTLED_SHARE {
+            return;
         }
     }
 }
@@ -157,7 +162,7 @@ fn command(kind: Kind, options: &Options, folder: &Path, address: SocketAddr) ->
     }
     // Request units are counted, but not limited: the emulator has none.
     command.args(["--document-throttling", "off"]);
-    command.args(["--kafka-port", "0", "--admin-port", "0", "--durability", durability]);
+    command.args(["--ports", "free", "--durability", durability]);
     Ok(command)
 }
 
