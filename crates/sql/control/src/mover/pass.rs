@@ -22,7 +22,7 @@ const PASS_CHANGES_MAX: usize = 10_000;
 const REST: Duration = Duration::from_millis(5);
 /// After so many passes the range is fenced although a pass takes long: writers are as fast as the mover, and in the fence they
 /// wait. If the rest takes too long then, the move retreats.
-const PASSES_MAX: usize = 50;
+const PASSES_MAX: u64 = 50;
 
 /// Joins over few keys: an index serves them, whatever the planner knows of a table that is new.
 const BY_INDEX: &str = "SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; \
@@ -40,23 +40,30 @@ impl Mover<'_> {
     /// Makes passes until little is left.
     pub(super) async fn catch_up(&mut self) -> Result<()> {
         self.ensure_open().await?;
-        let limit = Duration::from_millis(self.work.options.pause_limit_ms);
-        for _ in 0..PASSES_MAX {
-            let begun = Instant::now();
-            self.pass(false).await?;
-            let took = begun.elapsed();
-            self.control.reached(self.job, "passed").await;
-            // The last pass, in the fence, has as much to do as this one had.
-            if took < limit / 2 {
-                break;
-            }
-        }
+        self.pass_most().await?;
         let next = match self.work.retreats {
             0 => Step::Verify,
             // What was verified once stays right: later passes compare what they bring.
             _ => Step::Switch,
         };
         self.advance(next, "caught-up").await
+    }
+
+    /// Makes passes until one has brought all that there was, in half of the time that writers may have to wait.
+    pub(super) async fn pass_most(&mut self) -> Result<()> {
+        let limit = Duration::from_millis(self.work.options.pause_limit_ms);
+        // Twice as many as what waits by now takes, for what comes in meanwhile.
+        let full = 2 * self.waiting().await? / PASS_CHANGES_MAX as u64;
+        for _ in 0..PASSES_MAX + full {
+            let begun = Instant::now();
+            let changes = self.pass(false).await?;
+            self.control.reached(self.job, "passed").await;
+            // The last pass, in the fence, has as much to do as this one had. A full one has left changes behind.
+            if changes < PASS_CHANGES_MAX as u64 && begun.elapsed() < limit / 2 {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// One pass over all tables; answers how many changes it brought. A pass in the fence compares them with the source.
