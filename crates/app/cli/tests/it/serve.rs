@@ -32,11 +32,13 @@ fn when_ready_it_says_so_in_one_line_and_in_the_file() {
         }
         std::thread::yield_now();
     };
-    let queues = server.endpoint("queues");
+    let [queues, cache, search, sql] =
+        ["queues", "cache", "search", "sql"].map(|name| server.endpoint(name));
     let expected = format!(
         "lazuli ready blobs=http://{blobs} queues=http://{queues} tables=http://{tables} \
          documents=http://{documents} documents=https://{documents} kafka={kafka} \
-         bus=sb://{bus} bus=amqps://{bus} admin=http://{admin}\n"
+         bus=sb://{bus} bus=amqps://{bus} cache=redis://{cache} cache=rediss://{cache} \
+         search=http://{search} search=https://{search} sql=postgresql://{sql} admin=http://{admin}\n"
     );
     assert_eq!(line, expected);
 }
