@@ -23,6 +23,8 @@ pub(crate) const JS: &str = "tests/conformance/js";
 const TARGETS: &str = "tests/conformance/targets.toml";
 const GAPS: &str = "tests/conformance/known_gaps.toml";
 /// The certificate of servers that tests reach by HTTPS, which signs itself, and its key. It proves nothing to anybody.
+/// What the tests of Search load.
+const HOTELS: &str = "tests/conformance/hotels.json";
 const CERTIFICATE: &str = "tests/conformance/tls/cert.pem";
 const CERTIFICATE_KEY: &str = "tests/conformance/tls/key.pem";
 
@@ -155,6 +157,7 @@ fn run_js(workspace: &Workspace, description: &Path, tests: &[PathBuf]) -> Resul
             .arg("gaps.test.mjs")
             .args(names)
             .env("LAZULI_TARGET_FILE", description)
+            .env("LAZULI_HOTELS_FILE", workspace::root().join(HOTELS))
             .env("NODE_EXTRA_CA_CERTS", workspace::root().join(CERTIFICATE))
             .current_dir(&folder),
     )

@@ -6,10 +6,13 @@ import { EventHubConsumerClient } from "@azure/event-hubs";
 import { BlobCheckpointStore } from "@azure/eventhubs-checkpointstore-blob";
 import { BlobServiceClient, StorageSharedKeyCredential } from "@azure/storage-blob";
 
+import kafkajs from "kafkajs";
+
 import { freshHub, read, send, string, texts, withProducer } from "./hub_target.mjs";
 import * as kafka from "./kafka_target.mjs";
 import { freshName, target, test } from "./target.mjs";
 
+const { CompressionTypes, Partitioners } = kafkajs;
 const numbers = (from, to) => Array.from({ length: to - from }, (_, at) => String(from + at));
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const first = { partitionId: "0" };
@@ -158,6 +161,36 @@ test("test_what_is_published_over_amqp_is_read_over_kafka_and_back", async () =>
   assert.deepEqual(bodies.sort(), ["over amqp", "over kafka"]);
   const event = events.find((each) => each.body.toString() === "over kafka");
   assert.deepEqual([event.partitionKey, event.properties.h], ["key", "v"]);
+});
+
+// This client compresses with gzip only.
+test("test_what_kafka_has_compressed_is_read_over_amqp", async () => {
+  const hub = await freshHub();
+  const sent = numbers(0, 50).map((number) => `${number} ${"text ".repeat(100)}`);
+  const producer = kafka.kafka.producer({ createPartitioner: Partitioners.DefaultPartitioner });
+  await producer.connect();
+  const messages = sent.map((value) => ({ key: "k", partition: 0, value }));
+  await producer.send({ topic: hub, compression: CompressionTypes.GZIP, messages });
+  await producer.disconnect();
+  const events = await read(hub, 50, { partition: "0" });
+  assert.deepEqual(texts(events).map(String), sent);
+  assert.deepEqual(events.map((event) => String(event.sequenceNumber)), numbers(0, 50));
+});
+
+test("test_a_compacted_hub_is_read_over_its_gaps", async () => {
+  const config = { "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0" };
+  const hub = await freshHub(1, config);
+  for (const number of numbers(0, 4)) {
+    await send(hub, [`a${number}`], { partitionKey: "a" });
+    await send(hub, [`b${number}`], { partitionKey: "b" });
+  }
+  await kafka.send(hub, [{ key: "a", value: "a4" }]);
+  let found = [];
+  for (const end = Date.now() + 30_000; Date.now() < end && found[0] !== "b3"; ) {
+    await sleep(1000);
+    found = texts(await read(hub, 2)).map(String).slice(0, 2);
+  }
+  assert.deepEqual(found, ["b3", "a4"]);
 });
 
 test("test_a_missing_hub_a_missing_group_and_a_wrong_key_are_refused", async () => {

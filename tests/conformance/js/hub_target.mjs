@@ -12,7 +12,7 @@ export const string = (key = "SAS_KEY_VALUE") =>
   `Endpoint=sb://localhost:${port};SharedAccessKeyName=RootManageSharedAccessKey;` +
   `SharedAccessKey=${key};UseDevelopmentEmulator=true;`;
 
-export const freshHub = (partitions = 2) => freshTopic(partitions);
+export const freshHub = (partitions = 2, config = {}) => freshTopic(partitions, config);
 
 export async function withProducer(hub, body, key = undefined) {
   const producer = new EventHubProducerClient(string(key), hub, { retryOptions });

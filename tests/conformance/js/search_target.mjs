@@ -10,7 +10,7 @@ export const endpoint = target.endpoints.search;
 export const key = target.key;
 export const options = { allowInsecureConnection: true, retryOptions: { maxRetries: 0 } };
 export const indexes = new SearchIndexClient(endpoint, new AzureKeyCredential(key), options);
-export const HOTELS = JSON.parse(readFileSync(new URL("../hotels.json", import.meta.url), "utf8"));
+export const HOTELS = JSON.parse(readFileSync(process.env.LAZULI_HOTELS_FILE, "utf8"));
 
 const WAIT_MS = 20_000;
 

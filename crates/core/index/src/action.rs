@@ -40,8 +40,8 @@ pub enum Outcome {
 }
 
 impl Action {
-    /// Does it, on the state that the actions before it leave behind.
-    pub(crate) async fn run(&self, tx: &mut Tx<'_>, index: &Index) -> Result<Outcome> {
+    /// Does it, on the state that the actions before it leave behind. Answers also whether that has written anything.
+    pub(crate) async fn run(&self, tx: &mut Tx<'_>, index: &Index) -> Result<(Outcome, bool)> {
         let key = index.item(&self.key)?;
         let old = tx.get(&key).await?;
         if self.kind == ActionKind::Delete {
@@ -49,10 +49,10 @@ impl Action {
                 forget(tx, &key, old)?;
                 tx.remove(&key, old)?;
             }
-            return Ok(Outcome::Deleted);
+            return Ok((Outcome::Deleted, old.is_some()));
         }
         let text = match (self.kind, &old) {
-            (ActionKind::Merge, None) => return Ok(Outcome::Missing),
+            (ActionKind::Merge, None) => return Ok((Outcome::Missing, false)),
             (ActionKind::Merge | ActionKind::MergeOrUpload, Some(old)) => {
                 let mut merged = parse(&old.payload)?;
                 merge(&mut merged, &parse(&self.document)?);
@@ -61,11 +61,11 @@ impl Action {
             _ => self.document.clone(),
         };
         if text.len() > crate::limits::DOCUMENT_BYTES_MAX {
-            return Ok(Outcome::TooLarge);
+            return Ok((Outcome::TooLarge, false));
         }
         old.iter().try_for_each(|old| forget(tx, &key, old))?;
         tx.replace(&key, old.as_ref(), text, None)?;
-        Ok(if old.is_some() { Outcome::Updated } else { Outcome::Created })
+        Ok((if old.is_some() { Outcome::Updated } else { Outcome::Created }, true))
     }
 }
 

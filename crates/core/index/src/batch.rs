@@ -34,6 +34,7 @@ struct Apply {
 
 impl Transaction for Apply {
     /// None means that the map has changed, and some of the documents are in another partition by now: nothing is written.
+    /// The number is zero where no action has written anything: the partition never commits that one, and nobody must wait for it.
     type Output = Option<(Vec<Outcome>, Lsn)>;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Self::Output> {
@@ -42,11 +43,13 @@ impl Transaction for Apply {
                 return Ok(None);
             }
         }
-        let mut outcomes = Vec::with_capacity(self.actions.len());
+        let (mut outcomes, mut has_written) = (Vec::with_capacity(self.actions.len()), false);
         for (_, action) in self.actions.iter() {
-            outcomes.push(action.run(tx, &self.index).await?);
+            let (outcome, is_written) = action.run(tx, &self.index).await?;
+            outcomes.push(outcome);
+            has_written |= is_written;
         }
-        Ok(Some((outcomes, tx.lsn())))
+        Ok(Some((outcomes, if has_written { tx.lsn() } else { Lsn::ZERO })))
     }
 
     fn cost(&self) -> u32 {
