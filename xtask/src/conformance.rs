@@ -22,9 +22,9 @@ const PYTHON: &str = "tests/conformance/python";
 pub(crate) const JS: &str = "tests/conformance/js";
 const TARGETS: &str = "tests/conformance/targets.toml";
 const GAPS: &str = "tests/conformance/known_gaps.toml";
-/// The certificate of servers that tests reach by HTTPS, which signs itself, and its key. It proves nothing to anybody.
 /// What the tests of Search load.
 const HOTELS: &str = "tests/conformance/hotels.json";
+/// The certificate of servers that tests reach by HTTPS, which signs itself, and its key. It proves nothing to anybody.
 const CERTIFICATE: &str = "tests/conformance/tls/cert.pem";
 const CERTIFICATE_KEY: &str = "tests/conformance/tls/key.pem";
 

@@ -5,7 +5,6 @@ import assert from "node:assert/strict";
 import { EventHubConsumerClient } from "@azure/event-hubs";
 import { BlobCheckpointStore } from "@azure/eventhubs-checkpointstore-blob";
 import { BlobServiceClient, StorageSharedKeyCredential } from "@azure/storage-blob";
-
 import kafkajs from "kafkajs";
 
 import { freshHub, read, send, string, texts, withProducer } from "./hub_target.mjs";
