@@ -155,8 +155,12 @@ impl Follower {
         let held = view.routes().intersect(routes);
         let (after, from) = match filling {
             Some(Position::Filling { after, from }) => (after, from),
-            // What is written from now on leaves changes with greater numbers.
-            _ => (Bytes::new(), view.last_lsn().await?),
+            // What is written from now on leaves changes with greater numbers. A part that has begun, and was merged with
+            // one that has not, may have documents that were deleted since then.
+            _ => {
+                let (last, begun) = (view.last_lsn().await?, self.positions.begun(&held));
+                (Bytes::new(), begun.map_or(last, |begun| begun.min(last)))
+            }
         };
         let mut range = held.clone();
         if after >= range.start && !after.is_empty() {

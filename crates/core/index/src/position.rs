@@ -19,12 +19,16 @@ pub enum Position {
 }
 
 impl Position {
-    /// The number from which on changes are still needed.
+    /// The last number up to which all changes are in. A place among the changes of one number is behind the one before.
     fn lsn(&self) -> Lsn {
         match self {
             Self::Filling { from, .. } => *from,
             Self::At(place) => {
-                Lsn(place.first_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes)))
+                let lsn = place.first_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+                match *place >= behind(Lsn(lsn)) {
+                    true => Lsn(lsn),
+                    false => Lsn(lsn.saturating_sub(1)),
+                }
             }
         }
     }
@@ -75,6 +79,12 @@ impl Positions {
             }
         }
         lowest.filter(|_| routes.end.as_ref().is_some_and(|end| from >= *end))
+    }
+
+    /// Up to which number the changes of all parts of these routes are in that have begun; none if none has.
+    pub(crate) fn begun(&self, routes: &KeyRange) -> Option<Lsn> {
+        let begun = self.0.iter().filter(|(part, _)| part.overlaps(routes));
+        begun.map(|(_, position)| position.lsn()).min()
     }
 
     /// Says where these routes stand.
@@ -242,6 +252,19 @@ mod tests {
         let expected = Position::Filling { after: Bytes::from("c"), from: Lsn(3) };
         assert_eq!(positions.lowest(&range("", "")), Some(expected));
         assert!(!positions.is_filled() && !positions.has(b"a", Lsn(1)));
+    }
+
+    #[test]
+    fn a_place_among_the_changes_of_a_number_leaves_that_number_to_be_read() {
+        let among = Position::At(place_of(Lsn(9), b"k").into());
+        let filling = Position::Filling { after: Bytes::new(), from: Lsn(12) };
+        let expected = Position::Filling { after: Bytes::new(), from: Lsn(8) };
+        assert_eq!(filling.lower(among), expected);
+        let mut positions = Positions::default();
+        assert_eq!(positions.begun(&range("", "")), None);
+        positions.set(&range("", "m"), at(7));
+        assert_eq!(positions.begun(&range("", "")), Some(Lsn(7)));
+        assert_eq!(positions.begun(&range("m", "")), None);
     }
 
     #[test]
