@@ -112,3 +112,11 @@ fn who_is_routed_by_new_epochs_does_not_go_by_old_rules() {
         holds("documents_policies", seed);
     }
 }
+
+/// Parts of an index that followed were merged with ones that were still to be filled.
+#[test]
+fn a_copy_of_an_index_keeps_no_document_that_was_deleted() {
+    for seed in [1036, 1093, 1164] {
+        holds("indexes", seed);
+    }
+}
