@@ -57,10 +57,11 @@ test("every service has a page, which tells what was asked of it and how long th
   }
   await page.goto(`${portal}/services/tables`);
   const row = page.locator('tr[data-operation="InsertOrReplaceEntity"], tr[data-operation="UpsertEntity"]').first();
-  const read = page.locator("tr[data-operation]", { hasText: "404: 1" });
-  await read.waitFor();
+  // Other tests on this server have been refused as well.
+  await page.locator("tr[data-operation]", { hasText: /404: \d/ }).first().waitFor();
   assert.ok((await page.locator("tr[data-operation]").count()) >= 3);
-  if (await row.count()) assert.match(await row.textContent(), /60/);
+  const counts = (await row.textContent()).match(/\d+/g).map(Number);
+  assert.ok(Math.max(...counts) >= 60, counts.join());
   // The first step of five seconds is over soon.
   await page.getByRole("img", { name: /^Requests: Requests is / }).first().waitFor();
   await look(page, "service-tables");
