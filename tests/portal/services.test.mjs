@@ -56,7 +56,7 @@ test("every service has a page, which tells what was asked of it and how long th
     await page.getByRole("heading", { name: "Operations" }).waitFor();
   }
   await page.goto(`${portal}/services/tables`);
-  const row = page.locator('tr[data-operation="InsertOrReplaceEntity"], tr[data-operation="UpsertEntity"]').first();
+  const row = page.locator("tr[data-operation='InsertOrMergeEntity'], tr[data-operation='MergeEntity']").first();
   // Other tests on this server have been refused as well.
   await page.locator("tr[data-operation]", { hasText: /404: \d/ }).first().waitFor();
   assert.ok((await page.locator("tr[data-operation]").count()) >= 3);
