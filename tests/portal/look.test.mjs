@@ -12,7 +12,7 @@ import { look } from "./looks.mjs";
 const NAME = "looked";
 const MAP = `tables/${target.account.name}/${NAME}`;
 /** The most bytes of a screenshot that documents show. */
-const SHOWN_BYTES_MAX = 60 * 1024;
+const SHOWN_BYTES_MAX = 90 * 1000;
 
 let browser;
 let pages;
