@@ -114,7 +114,7 @@ const STEPS: &[Step] = &[
     step("cache-crash", "cache", 15, "kill -9 loses no answered write of a cache that is written before it answers, and tears no transaction", || crash::rounds("cache", CRASH_ROUNDS)),
     step("cache-crash-everysec", "cache", 30, "kill -9 loses at most about a second of a cache that is written every second", || crash::rounds("cache-everysec", CRASH_ROUNDS)).on_demand(),
     step("crash-documents", "documents", 20, "kill -9 loses no item, tears no batch, and index and change feeds agree with the items", || crash::rounds("documents", CRASH_ROUNDS)),
-    step("crash-search", "search", 25, "kill -9 loses no document of an index, doubles none, and counts stay exact while slices move", || crash::rounds("search", CRASH_ROUNDS)),
+    step("crash-search", "search", 25, "kill -9 loses no document of an index, doubles none, and counts stay exact while slices move", || crash::rounds("search", CRASH_ROUNDS)).on_demand(),
     step("chaos", "", 65, "splits, merges, moves and kill -9 lose, double and tear nothing of the SDKs' load", || chaos::go_on_for(CHAOS_SECONDS, Target::Alone, Fate::Killed, None)),
     step("chaos-unharmed", "", 60, "SDK clients need no retry while partitions are split, merged and moved", || chaos::go_on_for(CHAOS_SECONDS, Target::Alone, Fate::Unharmed, None)),
     step("fleet-sdks", "", 80, "the official SDKs work on a fleet, every request on another node", fleet_sdks),
