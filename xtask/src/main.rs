@@ -89,7 +89,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "crash",
-        usage: "[tables|queues|blobs] [--rounds N]",
+        usage: "[tables|queues|blobs|documents|bus|hub|search|cache|cache-everysec] [--rounds N]",
         what: "kill -9 under load, restart, look for every answered write or message",
         run: crash::run,
     },

@@ -9,15 +9,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use lazuli_engine::{Engine, KeySchema, KeyType, MapKind};
+use lazuli_engine::Engine;
 use lazuli_log::{
-    Batch, Cleanup, Compaction, HubSettings, KeyedRecord, LogReason, Logs, NewBatch, Producer,
-    ReadLimit, ReadRecords,
+    Batch, Cleanup, Compaction, HubSettings, KeyedRecord, Logs, NewBatch, Producer, ReadLimit,
+    ReadRecords,
 };
 
+use super::logs::make_hub;
 use super::{Built, Client, Workload};
 use crate::answer::Answer;
-use crate::cluster::{Cluster, Table};
+use crate::cluster::Cluster;
 use crate::scenario::Found;
 use crate::{ensure, lock};
 
@@ -99,34 +100,7 @@ impl CompactedHub {
     }
 
     async fn build(cluster: &Cluster, is_careless: bool) -> Built {
-        let client = Client::outside(cluster);
-        client
-            .ask_surely("create a hub", || {
-                |engine| async move {
-                    let logs = Logs::new(engine, false);
-                    match logs.create_hub(NAMESPACE, HUB, &settings()).await {
-                        Err(error) if error.is(LogReason::HubExists) => {
-                            logs.hub(NAMESPACE, HUB).await
-                        }
-                        created => created,
-                    }
-                }
-            })
-            .await?;
-        let id = client
-            .ask_surely("find the container", || {
-                |engine| async move {
-                    Ok(engine.manager().catalog().container_named(CONTAINER).await?.id)
-                }
-            })
-            .await?;
-        cluster.adopt(Table {
-            name: CONTAINER,
-            id,
-            kind: MapKind::List,
-            schema: KeySchema::one(KeyType::Int32),
-            shardlets: 0..0,
-        });
+        make_hub(cluster, (HUB, CONTAINER), &settings()).await?;
         let reader = Arc::new(Reader { is_careless });
         Ok(Arc::new(Self { reader, newest: Mutex::default(), seen: Mutex::default() }))
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use lazuli_engine::{KeySchema, KeyType, MapKind};
+use lazuli_engine::{Engine, KeySchema, KeyType, MapKind};
 use lazuli_log::{HubSettings, LogReason, Logs, NewBatch, Page, Producer, ReadLimit};
 
 use super::{Built, Client, Workload};
@@ -58,36 +58,45 @@ fn decode(record: &Bytes) -> Result<(u8, u64, u64), String> {
 const PRODUCED: u8 = b'p';
 const KEYED: u8 = b'k';
 
+/// Makes the hub, and has the cluster know its container.
+pub(super) async fn make_hub(
+    cluster: &Cluster,
+    (hub, container): (&'static str, &'static str),
+    settings: &HubSettings,
+) -> Found {
+    let client = Client::outside(cluster);
+    client
+        .ask_surely("create a hub", || {
+            let settings = settings.clone();
+            move |engine| async move {
+                let logs = Logs::new(engine, false);
+                match logs.create_hub(NAMESPACE, hub, &settings).await {
+                    Err(error) if error.is(LogReason::HubExists) => logs.hub(NAMESPACE, hub).await,
+                    created => created,
+                }
+            }
+        })
+        .await?;
+    let id = client
+        .ask_surely("find the container", || {
+            move |engine: Arc<Engine>| async move {
+                Ok(engine.manager().catalog().container_named(container).await?.id)
+            }
+        })
+        .await?;
+    cluster.adopt(Table {
+        name: container,
+        id,
+        kind: MapKind::List,
+        schema: KeySchema::one(KeyType::Int32),
+        shardlets: 0..0,
+    });
+    Ok(())
+}
+
 impl HubLogs {
     pub async fn setup(cluster: &Cluster) -> Built {
-        let client = Client::outside(cluster);
-        client
-            .ask_surely("create a hub", || {
-                |engine| async move {
-                    let logs = Logs::new(engine, false);
-                    match logs.create_hub(NAMESPACE, HUB, &HubSettings::new(PARTITIONS)).await {
-                        Err(error) if error.is(LogReason::HubExists) => {
-                            logs.hub(NAMESPACE, HUB).await
-                        }
-                        created => created,
-                    }
-                }
-            })
-            .await?;
-        let id = client
-            .ask_surely("find the container", || {
-                |engine| async move {
-                    Ok(engine.manager().catalog().container_named(CONTAINER).await?.id)
-                }
-            })
-            .await?;
-        cluster.adopt(Table {
-            name: CONTAINER,
-            id,
-            kind: MapKind::List,
-            schema: KeySchema::one(KeyType::Int32),
-            shardlets: 0..0,
-        });
+        make_hub(cluster, (HUB, CONTAINER), &HubSettings::new(PARTITIONS)).await?;
         let (produced, by_key) = (Mutex::default(), Mutex::default());
         Ok(Arc::new(Self { produced, by_key, seen: Mutex::default() }))
     }

@@ -4,7 +4,7 @@
 //! PREPARE; the decision is one update of it, made under the coordinator's epoch; the row is deleted when every shard has
 //! finished. So a prepared transaction without a row was never decided, and one with a row is finished by whoever reads it:
 //! by the process that wrote it, or by another one that has raised the epoch first. From then on the first can decide nothing
-//! under its name, and goes on under a new one. Whoever finishes a transaction locks its row first: a decision whose COMMIT is
+//! under its name, and goes on under a new one. Recovery locks the row of a transaction before it finishes it: a decision whose COMMIT is
 //! still on its way, or waits for a standby, holds that lock, and is not decided until it ends.
 
 mod recovery;

@@ -134,7 +134,10 @@ async fn orphans(front: &Front, snapshot: &Snapshot, catalog: &mut Lease) -> Res
             let base = gid.rsplit_once('_').map_or(gid.as_str(), |(base, _)| base);
             if !front.coordinator.is_active(base) && catalog.simple(&known).await?.is_empty() {
                 let _ = lease.simple(&format!("ROLLBACK PREPARED {quoted}")).await;
-                tracing::info!(gid, "rolled back a prepared transaction that nobody knows");
+                tracing::info!(
+                    gid,
+                    "rolled back a prepared transaction that has no row in the ledger"
+                );
             }
         }
     }

@@ -177,47 +177,29 @@ pub(super) async fn act(
             let id = sql.add_shard(database, &read::<NewShard>(body)?).await?;
             Ok(json!({ "id": id }))
         }
-        "remove-shard" => {
-            sql.remove_shard(database, &read::<Named>(body)?.name).await?;
-            Ok(json!({}))
-        }
+        "remove-shard" => done(sql.remove_shard(database, &read::<Named>(body)?.name).await),
         "drain" => {
             let Drain { shard, options } = read(body)?;
             Ok(json!({ "jobs": sql.drain(database, &shard, &options).await? }))
         }
-        "fill" => {
-            sql.fill(database, &read::<Named>(body)?.name).await?;
-            Ok(json!({}))
-        }
+        "fill" => done(sql.fill(database, &read::<Named>(body)?.name).await),
         "add-map" => {
             let id = sql.add_map(database, &read::<NewMap>(body)?).await?;
             Ok(json!({ "id": id }))
         }
-        "remove-map" => {
-            sql.remove_map(database, &read::<Named>(body)?.name).await?;
-            Ok(json!({}))
-        }
+        "remove-map" => done(sql.remove_map(database, &read::<Named>(body)?.name).await),
         "add-table" => {
             let id = sql.add_table(database, &read::<NewTable>(body)?).await?;
             Ok(json!({ "id": id }))
         }
-        "remove-table" => {
-            sql.remove_table(database, &read::<Named>(body)?.name).await?;
-            Ok(json!({}))
-        }
-        "forget" => {
-            sql.forget(database).await?;
-            Ok(json!({}))
-        }
+        "remove-table" => done(sql.remove_table(database, &read::<Named>(body)?.name).await),
+        "forget" => done(sql.forget(database).await),
         "next-id" => {
             let count = read::<Count>(body)?.count.clamp(1, IDS_MAX);
             Ok(json!({ "ids": sql.next_ids(database, count).await? }))
         }
         "add-login" => add_login(sql, database, read(body)?).await,
-        "remove-login" => {
-            sql.remove_login(database, &read::<Named>(body)?.name).await?;
-            Ok(json!({}))
-        }
+        "remove-login" => done(sql.remove_login(database, &read::<Named>(body)?.name).await),
         _ => act_on_work(sql, database, action, body).await,
     }
 }
@@ -235,14 +217,8 @@ async fn act_on_work(
             let job = sql.begin_ddl(database, &statement, canary.as_deref(), waits).await?;
             Ok(json!({ "job": job }))
         }
-        "resume" => {
-            sql.resume_ddl(database, read::<OfJob>(body)?.job).await?;
-            Ok(json!({}))
-        }
-        "cancel" => {
-            sql.cancel(database, read::<OfJob>(body)?.job).await?;
-            Ok(json!({}))
-        }
+        "resume" => done(sql.resume_ddl(database, read::<OfJob>(body)?.job).await),
+        "cancel" => done(sql.cancel(database, read::<OfJob>(body)?.job).await),
         "check" => {
             let findings = sql.check(database, &read::<CheckOptions>(body)?).await?;
             Ok(json!({ "findings": findings }))
@@ -256,10 +232,7 @@ async fn act_on_work(
             };
             Ok(json!({ "settled": sql.resolve(database, &shard, keep).await? }))
         }
-        "detach" => {
-            sql.detach(database, &read::<Named>(body)?.name).await?;
-            Ok(json!({}))
-        }
+        "detach" => done(sql.detach(database, &read::<Named>(body)?.name).await),
         "attach" => {
             let found = sql.attach(database, &read::<NewShard>(body)?).await?;
             Ok(json!({ "differences": found }))
@@ -346,4 +319,13 @@ async fn add_login(sql: &Arc<Control>, database: &str, login: Login) -> Result<V
     let secret = Secret::of_password(&password, &salt).print();
     sql.set_login(database, &name, &secret, role.as_deref()).await?;
     Ok(json!({ "name": name, "role": role }))
+}
+
+/// The answer to an action that has nothing to tell.
+fn done<E>(outcome: std::result::Result<(), E>) -> Result<Value>
+where
+    Refusal: From<E>,
+{
+    outcome?;
+    Ok(json!({}))
 }
